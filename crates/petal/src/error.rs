@@ -50,8 +50,41 @@ pub enum Error {
     },
     /// The filter's words are read-only: opened mapped for reading.
     ReadOnly,
+    /// A keyed filter was opened without its secret, or with another one.
+    Secret {
+        /// The check value that the file records.
+        expected: u64,
+        /// The check value of the secret that was given, if one was.
+        got: Option<u64>,
+    },
     /// Bytes that are not an intact petal file.
     Format(FormatError),
+    /// What stands at the path is not a regular file.
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What is there, such as `a directory`.
+        found: &'static str,
+    },
+    /// The file is there already and was not to be replaced.
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file system has not enough room. Found out before writing.
+    NoRoom {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// Bytes the file needs.
+        needed: u64,
+        /// Bytes that are free to this process.
+        free: u64,
+    },
+    /// Another process writes to the file.
+    Locked {
+        /// The lock file that it holds.
+        lock: PathBuf,
+    },
     /// The system refused an operation on a file.
     Io {
         /// What was attempted, such as `create`.
@@ -110,7 +143,8 @@ pub enum FormatError {
         /// What would be right.
         expected: String,
     },
-    /// A mapped writer was interrupted between two clean generations.
+    /// A writer in place was interrupted between two clean generations, or
+    /// is still at work. [`crate::MappedWriter::recover`] goes on from here.
     Dirty {
         /// The last generation whose keys are all present.
         generation: u64,
@@ -160,14 +194,9 @@ impl From<FormatError> for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
+// The system's answer is part of the text: as a source it would be printed
+// twice by whoever prints a chain of errors.
+impl std::error::Error for Error {}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -195,13 +224,49 @@ impl fmt::Display for Error {
                  build both with the same settings"
             ),
             Self::Unsupported { operation, kind } => {
-                write!(f, "a filter of kind {kind} cannot {operation}")
+                write!(f, "a filter of kind {kind} does not offer {operation}")
             }
             Self::ReadOnly => write!(
                 f,
                 "the filter was opened read-only: open it for writing, or load it into memory"
             ),
+            Self::Secret {
+                expected,
+                got: None,
+            } => write!(
+                f,
+                "the filter is keyed (check value {expected:016x}): give the secret it was made with"
+            ),
+            Self::Secret {
+                expected,
+                got: Some(got),
+            } => write!(
+                f,
+                "the filter was made with another secret (check value {expected:016x}, \
+                 that of the given one is {got:016x}): give the secret it was made with"
+            ),
             Self::Format(error) => error.fmt(f),
+            Self::NotAFile { path, found } => {
+                write!(f, "{} is {found}, expected a regular file", path.display())
+            }
+            Self::Exists { path } => write!(
+                f,
+                "{} exists already and was not replaced: \
+                 take another name, or ask for it to be replaced",
+                path.display()
+            ),
+            Self::NoRoom { path, needed, free } => write!(
+                f,
+                "{} needs {needed} bytes and the file system has {free} free: \
+                 make room, or write elsewhere",
+                path.display()
+            ),
+            Self::Locked { lock } => write!(
+                f,
+                "another process is writing to this filter (it holds {}): \
+                 wait until it is done",
+                lock.display()
+            ),
             Self::Io {
                 action,
                 path: Some(path),
@@ -221,11 +286,9 @@ impl std::error::Error for FormatError {}
 impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotPetal { got } => write!(
-                f,
-                "not a petal file: it starts with {}",
-                got.escape_ascii()
-            ),
+            Self::NotPetal { got } => {
+                write!(f, "not a petal file: it starts with {}", got.escape_ascii())
+            }
             Self::Version { got, newest } => write!(
                 f,
                 "unsupported version {got} of the file format (this petal reads up to {newest}): \
@@ -260,8 +323,9 @@ impl fmt::Display for FormatError {
             ),
             Self::Dirty { generation } => write!(
                 f,
-                "a writer was interrupted: all keys of generation {generation} are there, \
-                 later ones may be missing; add the later ones again"
+                "a writer was interrupted, or is still at work: all keys of generation \
+                 {generation} are there, later ones may be missing; wait for the writer, \
+                 or open the file for writing with recovery and add the later keys again"
             ),
         }
     }

@@ -10,6 +10,7 @@
 
 use std::fmt;
 use std::hash::Hasher;
+use std::ops::Range;
 
 use siphasher::sip::SipHasher13;
 use twox_hash::XxHash3_64;
@@ -37,27 +38,34 @@ impl fmt::Display for KeyType {
 
 /// A secret 128-bit key. Never written to a file and never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret([u8; 16]);
+pub struct Secret {
+    key: [u8; 16],
+    check: u64,
+}
 
 impl Secret {
     /// Takes 16 bytes that strangers cannot guess.
     #[must_use]
-    pub const fn new(bytes: [u8; 16]) -> Self {
-        Self(bytes)
+    pub fn new(bytes: [u8; 16]) -> Self {
+        Self {
+            key: bytes,
+            check: sip13(&bytes, b"petal secret check"),
+        }
     }
 
     /// The public value by which a file recognises its secret: a SipHash-1-3
     /// of a fixed text under it. It does not reveal the secret.
     #[must_use]
-    pub fn check_value(&self) -> u64 {
-        self.sip(b"petal secret check")
+    pub const fn check_value(&self) -> u64 {
+        self.check
     }
+}
 
-    fn sip(&self, bytes: &[u8]) -> u64 {
-        let mut hasher = SipHasher13::new_with_key(&self.0);
-        hasher.write(bytes);
-        hasher.finish()
-    }
+#[inline(never)] // so that the usual hashers stay small where they are inlined
+fn sip13(key: &[u8; 16], bytes: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new_with_key(key);
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 impl fmt::Debug for Secret {
@@ -113,23 +121,23 @@ impl KeyHasher {
     }
 
     /// The 64 bits of [`Self::digest_bytes`] without their tag.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bits_of_bytes(&self, key: &[u8]) -> u64 {
         match self {
             // The unseeded form: a seed of 0 gives the same value, and a
             // seed costs long keys a derived secret in every call.
             Self::Portable { seed: 0 } => XxHash3_64::oneshot(key),
             Self::Portable { seed } => XxHash3_64::oneshot_with_seed(*seed, key),
-            Self::Keyed { secret } => secret.sip(key),
+            Self::Keyed { secret } => sip13(&secret.key, key),
         }
     }
 
     /// The 64 bits of [`Self::digest_int`] without their tag.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bits_of_int(&self, key: i64) -> u64 {
         match self {
             Self::Portable { seed } => mix_int(key, *seed),
-            Self::Keyed { secret } => secret.sip(&key.to_le_bytes()),
+            Self::Keyed { secret } => sip13(&secret.key, &key.to_le_bytes()),
         }
     }
 
@@ -243,6 +251,25 @@ impl Digests {
         Ok(())
     }
 
+    /// Appends the digests of many byte keys.
+    ///
+    /// # Errors
+    /// If the buffer is for integers.
+    #[inline]
+    pub fn extend_bytes<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) -> Result<()> {
+        if self.key_type != KeyType::Bytes {
+            return Err(Error::mismatch("key type", self.key_type, KeyType::Bytes));
+        }
+        if let KeyHasher::Portable { seed: 0 } = self.hasher {
+            // The usual hasher without a question a key.
+            self.bits.extend(keys.map(XxHash3_64::oneshot));
+        } else {
+            self.bits
+                .extend(keys.map(|key| self.hasher.bits_of_bytes(key)));
+        }
+        Ok(())
+    }
+
     /// Appends the digest of an integer key. An error if the buffer is for bytes.
     #[inline]
     pub fn push_int(&mut self, key: i64) -> Result<()> {
@@ -251,6 +278,34 @@ impl Digests {
         }
         self.bits.push(self.hasher.bits_of_int(key));
         Ok(())
+    }
+
+    /// Appends a run of another buffer's digests.
+    ///
+    /// # Errors
+    /// If they are of another origin, or there are not so many.
+    pub fn extend_from(&mut self, other: &Self, run: Range<usize>) -> Result<()> {
+        self.origin().accept(other.origin())?;
+        let bits = other.bits.get(run.clone()).ok_or_else(|| {
+            Error::parameter(
+                "run",
+                format!("{run:?}"),
+                format!("the buffer has {} digests", other.len()),
+            )
+        })?;
+        self.bits.extend_from_slice(bits);
+        Ok(())
+    }
+
+    /// Appends a digest that is known to be of this origin.
+    #[inline]
+    pub(crate) fn push_bits(&mut self, bits: u64) {
+        self.bits.push(bits);
+    }
+
+    /// Takes the last digest back.
+    pub fn pop(&mut self) {
+        self.bits.pop();
     }
 
     /// Forgets the digests and keeps the memory.
@@ -290,7 +345,7 @@ impl Digests {
 /// with wrapping arithmetic. The shape is the xor-shift-multiply finaliser of
 /// MurmurHash3 (Appleby); every step is invertible. The constants are odd and
 /// belong to the format.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub const fn mix_int(key: i64, seed: u64) -> u64 {
     const SEED: u64 = 0x9e37_79b9_7f4a_7c15; // 2^64 divided by the golden ratio
@@ -423,6 +478,7 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(crate::testing::cases(256))]
         #[test]
         fn mix_int_is_a_bijection(key: i64, seed: u64) {
             proptest::prop_assert_eq!(unmix(mix_int(key, seed), seed), key);

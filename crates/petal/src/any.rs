@@ -1,0 +1,313 @@
+//! Filters whose kind is known only at run time: what a file turns out to
+//! hold.
+//!
+//! Owns [`AnyFilter`] and [`Kind`]. Each kind's own module does the work.
+
+use std::fmt;
+
+use crate::bloom::Bloom;
+use crate::classic::Classic;
+use crate::digest_set::DigestSet;
+use crate::error::{Error, Result};
+use crate::growable::Growable;
+use crate::hash::KeyType;
+use crate::identity::About;
+use crate::traits::{Bits, BitsMut, Contains, Insert, Merge};
+
+/// The kinds of filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// [`DigestSet`]
+    DigestSet,
+    /// [`Bloom`]
+    Bloom,
+    /// [`Classic`]
+    Classic,
+    /// [`Growable`]
+    Growable,
+}
+
+impl Kind {
+    /// The kind's name, as the command takes and prints it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DigestSet => "digests",
+            Self::Bloom => "bloom",
+            Self::Classic => "classic",
+            Self::Growable => "growable",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A filter of any kind, for keys of either type. What a kind cannot do is
+/// an [`Error::Unsupported`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnyFilter {
+    /// The digests themselves.
+    DigestSet(DigestSet),
+    /// Split blocks of a fixed size.
+    Bloom(Bloom),
+    /// m bits, k positions.
+    Classic(Classic),
+    /// A chain of split-block filters.
+    Growable(Growable),
+}
+
+/// Runs an expression on whatever filter there is.
+macro_rules! each {
+    ($any:expr, $filter:ident => $run:expr) => {
+        match $any {
+            Self::DigestSet($filter) => $run,
+            Self::Bloom($filter) => $run,
+            Self::Classic($filter) => $run,
+            Self::Growable($filter) => $run,
+        }
+    };
+}
+
+impl AnyFilter {
+    /// Which kind it is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::DigestSet(_) => Kind::DigestSet,
+            Self::Bloom(_) => Kind::Bloom,
+            Self::Classic(_) => Kind::Classic,
+            Self::Growable(_) => Kind::Growable,
+        }
+    }
+
+    /// Whether a byte key may have been inserted.
+    ///
+    /// # Errors
+    /// If the filter is for integers.
+    pub fn contains_bytes(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.contains_bits(self.bits_of_bytes(key)?))
+    }
+
+    /// Whether an integer key may have been inserted.
+    ///
+    /// # Errors
+    /// If the filter is for bytes.
+    pub fn contains_int(&self, key: i64) -> Result<bool> {
+        Ok(self.contains_bits(self.bits_of_int(key)?))
+    }
+
+    /// Inserts a byte key. True if that changed a bit.
+    ///
+    /// # Errors
+    /// If the filter is for integers, is read-only, or cannot grow.
+    pub fn insert_bytes(&mut self, key: &[u8]) -> Result<bool> {
+        self.insert_bits(self.bits_of_bytes(key)?)
+    }
+
+    /// Inserts an integer key. True if that changed a bit.
+    ///
+    /// # Errors
+    /// If the filter is for bytes, is read-only, or cannot grow.
+    pub fn insert_int(&mut self, key: i64) -> Result<bool> {
+        self.insert_bits(self.bits_of_int(key)?)
+    }
+
+    /// The digest of a byte key, if the filter is for bytes.
+    pub(crate) fn bits_of_bytes(&self, key: &[u8]) -> Result<u64> {
+        self.accept_key_type(KeyType::Bytes)?;
+        Ok(self.hasher().bits_of_bytes(key))
+    }
+
+    /// The digest of an integer key, if the filter is for integers.
+    pub(crate) fn bits_of_int(&self, key: i64) -> Result<u64> {
+        self.accept_key_type(KeyType::Int)?;
+        Ok(self.hasher().bits_of_int(key))
+    }
+
+    fn hasher(&self) -> &crate::hash::KeyHasher {
+        &Contains::about(self).identity().hasher
+    }
+
+    fn accept_key_type(&self, asked: KeyType) -> Result<()> {
+        let own = Contains::about(self).identity().key_type;
+        if own == asked {
+            Ok(())
+        } else {
+            Err(Error::mismatch("key type", own, asked))
+        }
+    }
+
+    /// Bytes of the words.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::DigestSet(set) => set.slots() * 8,
+            Self::Bloom(filter) => filter.geometry().bytes(),
+            Self::Classic(filter) => filter.geometry().words() * 8,
+            Self::Growable(filter) => filter.bytes(),
+        }
+    }
+
+    /// The share of bits that are set, or of slots that are used.
+    #[must_use]
+    pub fn fill(&self) -> f64 {
+        match self {
+            Self::DigestSet(set) => set.len() as f64 / set.slots() as f64,
+            Self::Bloom(filter) => filter.fill(),
+            Self::Classic(filter) => filter.fill(),
+            Self::Growable(filter) => filter.fill(),
+        }
+    }
+
+    /// Distinct keys: exact for a [`DigestSet`], else an estimate from the
+    /// fill, infinite if every bit is set.
+    #[must_use]
+    pub fn estimated_len(&self) -> f64 {
+        match self {
+            Self::DigestSet(set) => set.len() as f64,
+            Self::Bloom(filter) => filter.estimated_len(),
+            Self::Classic(filter) => filter.estimated_len(),
+            Self::Growable(filter) => filter.estimated_len(),
+        }
+    }
+
+    /// The chance that a random absent key is "seen", as the filter stands:
+    /// from all of its words, and from the keys that share a digest.
+    #[must_use]
+    pub fn error_now(&self) -> f64 {
+        let words = match self {
+            Self::DigestSet(_) => 0.0,
+            Self::Bloom(filter) => filter.error_now(),
+            Self::Classic(filter) => filter.error_now(),
+            Self::Growable(filter) => filter.error_now(),
+        };
+        let collisions = Contains::about(self).identity().collisions();
+        let held = self.estimated_count();
+        words + collisions.probability(held) * (1.0 - words)
+    }
+
+    /// The count of insertions, or where it is not known the estimate.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate of a count is not negative; the cast saturates"
+    )]
+    fn estimated_count(&self) -> u64 {
+        Contains::about(self)
+            .insertions()
+            .unwrap_or_else(|| self.estimated_len().round() as u64)
+    }
+
+    /// How many more distinct keys the filter may take and keep its promise;
+    /// `None` if it has no limit (it grows). Where the count of its keys is
+    /// not known, an estimate.
+    #[must_use]
+    pub fn room(&self) -> Option<u64> {
+        match self {
+            Self::DigestSet(_) | Self::Growable(_) => None,
+            Self::Bloom(_) | Self::Classic(_) => {
+                let about = Contains::about(self);
+                let items = about.promise()?.items;
+                Some(items.saturating_sub(self.estimated_count()))
+            }
+        }
+    }
+}
+
+impl Bits for AnyFilter {
+    fn meta(&self) -> &About {
+        each!(self, filter => Bits::meta(filter))
+    }
+
+    fn meta_mut(&mut self) -> &mut About {
+        each!(self, filter => filter.meta_mut())
+    }
+
+    fn contains_bits(&self, digest: u64) -> bool {
+        each!(self, filter => filter.contains_bits(digest))
+    }
+
+    fn contains_all_bits(&self, digests: &[u64], mask: &mut [u64]) {
+        each!(self, filter => filter.contains_all_bits(digests, mask));
+    }
+}
+
+impl BitsMut for AnyFilter {
+    fn insert_bits(&mut self, digest: u64) -> Result<bool> {
+        each!(self, filter => filter.insert_bits(digest))
+    }
+
+    fn insert_all_bits(&mut self, digests: &[u64], mask: &mut [u64]) -> Result<()> {
+        each!(self, filter => filter.insert_all_bits(digests, mask))
+    }
+}
+
+impl Merge for AnyFilter {
+    fn union_with(&mut self, other: &Self) -> Result<()> {
+        match (self, other) {
+            (Self::Bloom(mine), Self::Bloom(theirs)) => mine.union_with(theirs),
+            (Self::Classic(mine), Self::Classic(theirs)) => mine.union_with(theirs),
+            (Self::DigestSet(mine), Self::DigestSet(theirs)) => {
+                let identity = Bits::meta(mine).identity();
+                identity.accept(Bits::meta(theirs).identity())?;
+                theirs.pour_into(mine)
+            }
+            (mine, theirs) => Err(not_merged("union", mine.kind(), theirs.kind())),
+        }
+    }
+
+    fn intersect_with(&mut self, other: &Self) -> Result<()> {
+        match (self, other) {
+            (Self::Bloom(mine), Self::Bloom(theirs)) => mine.intersect_with(theirs),
+            (Self::Classic(mine), Self::Classic(theirs)) => mine.intersect_with(theirs),
+            (mine, theirs) => Err(not_merged("intersection", mine.kind(), theirs.kind())),
+        }
+    }
+}
+
+/// Why two filters are not merged: their kinds differ, or the kind cannot.
+fn not_merged(operation: &'static str, mine: Kind, theirs: Kind) -> Error {
+    if mine == theirs {
+        Error::Unsupported {
+            operation,
+            kind: mine.name(),
+        }
+    } else {
+        Error::mismatch("kind", mine, theirs)
+    }
+}
+
+macro_rules! into_any {
+    ($($kind:ident),*) => {$(
+        impl From<$kind> for AnyFilter {
+            fn from(filter: $kind) -> Self {
+                Self::$kind(filter)
+            }
+        }
+
+        impl TryFrom<AnyFilter> for $kind {
+            type Error = Error;
+
+            /// An error if the filter is of another kind.
+            fn try_from(filter: AnyFilter) -> Result<Self> {
+                match filter {
+                    AnyFilter::$kind(filter) => Ok(filter),
+                    other => Err(Error::mismatch("kind", other.kind(), Kind::$kind)),
+                }
+            }
+        }
+    )*};
+}
+into_any!(DigestSet, Bloom, Classic, Growable);
+
+const _: () = {
+    // The traits stay object-safe.
+    const fn object_safe(_: &dyn Contains, _: &dyn Insert) {}
+    let _ = object_safe;
+};

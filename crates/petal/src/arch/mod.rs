@@ -1,0 +1,237 @@
+//! Kernels: the only place that touches the bits of a block.
+//!
+//! [`Scalar`] is the specification. A vector kernel for a CPU gets a module
+//! of its own here and gives the same bits and answers. Holding a value of its
+//! type is the proof that the CPU can run it. [`Kernel::best`] chooses one
+//! when a filter is made; a batch is run by one call of it.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+pub(crate) mod prefetch;
+mod scalar;
+
+use crate::bloom::geometry::{BlockWords, SplitGeometry, block_of, lanes, next_region};
+
+pub(crate) use scalar::Scalar;
+
+/// Works on blocks of `W` words (4 or 8), given their lanes.
+pub(crate) trait BlockKernel: Copy {
+    /// Whether the block has the bit that the lanes choose in each word.
+    fn has<const W: usize>(self, block: &[u64; W], lanes: u64) -> bool;
+
+    /// Sets those bits. True if one of them was not set before.
+    fn set<const W: usize>(self, block: &mut [u64; W], lanes: u64) -> bool;
+}
+
+/// The kernel that a filter uses.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kernel {
+    Scalar(Scalar),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2),
+}
+
+/// Calls a function of the kernel for the geometry's words a block and
+/// regions, so that both are constants in its code.
+macro_rules! dispatch {
+    ($kernel:expr, $geometry:expr, $function:ident($($argument:expr),*)) => {
+        match $kernel {
+            Kernel::Scalar(kernel) => {
+                dispatch!(@ $geometry, |W, R| kernel.$function::<W, R>($($argument),*))
+            }
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2(kernel) => {
+                dispatch!(@ $geometry, |W, R| kernel.$function::<W, R>($($argument),*))
+            }
+        }
+    };
+    (@ $geometry:expr, |$words:ident, $regions:ident| $run:expr) => {
+        match ($geometry.block(), $geometry.regions()) {
+            (BlockWords::Eight, 1) => dispatch!(@ $words = 8, $regions = 1, $run),
+            (BlockWords::Eight, 2) => dispatch!(@ $words = 8, $regions = 2, $run),
+            (BlockWords::Eight, 3) => dispatch!(@ $words = 8, $regions = 3, $run),
+            (BlockWords::Eight, _) => dispatch!(@ $words = 8, $regions = 4, $run),
+            (BlockWords::Four, 1) => dispatch!(@ $words = 4, $regions = 1, $run),
+            (BlockWords::Four, 2) => dispatch!(@ $words = 4, $regions = 2, $run),
+            (BlockWords::Four, 3) => dispatch!(@ $words = 4, $regions = 3, $run),
+            (BlockWords::Four, _) => dispatch!(@ $words = 4, $regions = 4, $run),
+        }
+    };
+    (@ $words:ident = $w:literal, $regions:ident = $r:literal, $run:expr) => {{
+        const $words: usize = $w;
+        const $regions: usize = $r;
+        $run
+    }};
+}
+
+impl Kernel {
+    /// The fastest one that this CPU can run.
+    pub(crate) fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(kernel) = avx2::Avx2::new() {
+            return Self::Avx2(kernel);
+        }
+        Self::Scalar(Scalar)
+    }
+
+    /// Whether all bits of a digest are set.
+    #[inline(always)]
+    pub(crate) fn contains(self, words: &[u64], geometry: SplitGeometry, digest: u64) -> bool {
+        dispatch!(self, geometry, contains(words, geometry.blocks(), digest))
+    }
+
+    /// Sets the bits of a digest. True if one of them was not set before.
+    #[inline(always)]
+    pub(crate) fn insert(self, words: &mut [u64], geometry: SplitGeometry, digest: u64) -> bool {
+        dispatch!(self, geometry, insert(words, geometry.blocks(), digest))
+    }
+
+    /// Sets bit `i` of the mask for every digest that may be present.
+    pub(crate) fn contains_all(
+        self,
+        words: &[u64],
+        geometry: SplitGeometry,
+        digests: &[u64],
+        mask: &mut [u64],
+    ) {
+        dispatch!(
+            self,
+            geometry,
+            contains_all(words, geometry.blocks(), digests, mask)
+        );
+    }
+
+    /// Inserts every digest in order; sets bit `i` of the mask where that
+    /// changed a bit. Returns how many did.
+    pub(crate) fn insert_all(
+        self,
+        words: &mut [u64],
+        geometry: SplitGeometry,
+        digests: &[u64],
+        mask: &mut [u64],
+    ) -> u64 {
+        dispatch!(
+            self,
+            geometry,
+            insert_all(words, geometry.blocks(), digests, mask)
+        )
+    }
+}
+
+/// The blocks of a filter's words.
+#[inline(always)]
+pub(crate) fn blocks<const W: usize>(words: &[u64]) -> &[[u64; W]] {
+    words.as_chunks().0
+}
+
+/// The block that `state` falls into in region `region`, among all blocks.
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the blocks are in memory, so their indices fit a usize"
+)]
+pub(crate) const fn block_index(region_blocks: u64, region: usize, state: u64) -> usize {
+    (region as u64 * region_blocks + block_of(state, region_blocks)) as usize
+}
+
+/// Whether all bits of a digest are set.
+#[inline(always)]
+pub(crate) fn contains<K: BlockKernel, const W: usize, const R: usize>(
+    kernel: K,
+    words: &[u64],
+    region_blocks: u64,
+    digest: u64,
+) -> bool {
+    let blocks = blocks::<W>(words);
+    let mut state = digest;
+    for region in 0..R {
+        if !kernel.has(
+            &blocks[block_index(region_blocks, region, state)],
+            lanes(state),
+        ) {
+            return false;
+        }
+        state = next_region(state);
+    }
+    true
+}
+
+/// Sets the bits of a digest. True if one of them was not set before.
+#[inline(always)]
+pub(crate) fn insert<K: BlockKernel, const W: usize, const R: usize>(
+    kernel: K,
+    words: &mut [u64],
+    region_blocks: u64,
+    digest: u64,
+) -> bool {
+    let blocks = words.as_chunks_mut::<W>().0;
+    let mut state = digest;
+    let mut changed = false;
+    for region in 0..R {
+        changed |= kernel.set(
+            &mut blocks[block_index(region_blocks, region, state)],
+            lanes(state),
+        );
+        state = next_region(state);
+    }
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every kernel that this machine can run.
+    fn kernels() -> Vec<Kernel> {
+        let mut kernels = vec![Kernel::Scalar(Scalar)];
+        #[cfg(target_arch = "x86_64")]
+        kernels.extend(avx2::Avx2::new().map(Kernel::Avx2));
+        kernels
+    }
+
+    proptest! {
+        #![proptest_config(crate::testing::cases(256))]
+        #[test]
+        fn every_kernel_does_what_the_scalar_one_does(
+            inserted in proptest::collection::vec(any::<u64>(), 0..300),
+            asked in proptest::collection::vec(any::<u64>(), 0..300),
+            regions in 1u32..=4,
+            half: bool,
+            blocks in prop_oneof![1u64..20, Just(511u64), Just(40_960u64)],
+        ) {
+            let block = if half { BlockWords::Four } else { BlockWords::Eight };
+            let geometry = SplitGeometry::new(block, regions, blocks).unwrap();
+            let empty = vec![0; usize::try_from(geometry.words()).unwrap()];
+            let questions: Vec<u64> = inserted.iter().chain(&asked).copied().collect();
+            let mut expected = None;
+            for kernel in kernels() {
+                let mut single = empty.clone();
+                let changed: Vec<bool> = inserted
+                    .iter()
+                    .map(|&digest| kernel.insert(&mut single, geometry, digest))
+                    .collect();
+                let mut batched = empty.clone();
+                let mut changed_mask = vec![0; inserted.len().div_ceil(64)];
+                let count = kernel.insert_all(&mut batched, geometry, &inserted, &mut changed_mask);
+                prop_assert!(single == batched);
+                prop_assert_eq!(count, changed.iter().filter(|&&new| new).count() as u64);
+                let seen: Vec<bool> = questions
+                    .iter()
+                    .map(|&digest| kernel.contains(&single, geometry, digest))
+                    .collect();
+                let mut seen_mask = vec![0; questions.len().div_ceil(64)];
+                kernel.contains_all(&single, geometry, &questions, &mut seen_mask);
+                let bit = |mask: &[u64], i: usize| mask[i / 64] >> (i % 64) & 1 == 1;
+                prop_assert!((0..changed.len()).all(|i| bit(&changed_mask, i) == changed[i]));
+                prop_assert!((0..seen.len()).all(|i| bit(&seen_mask, i) == seen[i]));
+                let result = (single, changed, seen);
+                match &expected {
+                    None => expected = Some(result),
+                    Some(first) => prop_assert!(*first == result),
+                }
+            }
+        }
+    }
+}

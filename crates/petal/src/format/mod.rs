@@ -1,0 +1,50 @@
+//! The file: `FORMAT.md` is its specification.
+//!
+//! Owns reading, checking and writing petal files of every kind:
+//! [`crate::AnyFilter`]'s `open`, `save` and their kin, [`inspect`],
+//! [`verify`] and [`MappedWriter`]. Each kind of filter only hands over its
+//! words and description (`contents`) and is put together from them again
+//! (`read`).
+//!
+//! * `header`, `metadata`: the bytes of each, and all checks of them.
+//! * `sections`, `payload`: what is where in the file, and in the payload.
+//! * `checksum`: the sums over the payload.
+//! * `source`, `read`: opening, inspecting and verifying.
+//! * `contents`, `write`: saving.
+//! * `mapped`: writing in place, crash-safe.
+
+mod checksum;
+mod contents;
+mod cursor;
+mod header;
+mod info;
+mod mapped;
+mod metadata;
+mod payload;
+mod read;
+mod sections;
+mod source;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use header::HasherRecord;
+pub use info::{FileInfo, Shape};
+pub use mapped::{MappedGeometry, MappedWriter};
+pub use metadata::StageRecord;
+pub use read::{Measure, inspect, measure, verify};
+pub(crate) use source::not_a_file;
+
+/// The version of the format that is written, and the only one that is read.
+/// Version 0 may change without notice until version 1 is frozen.
+pub const VERSION: u16 = 0;
+
+/// Most bytes of metadata.
+const MAX_METADATA: u64 = 64 << 10;
+
+/// Payload and runs of words start at multiples of a cache line.
+const ALIGN: u64 = 64;
+
+/// Bytes of the payload that share a checksum.
+const MIB: usize = 1 << 20;

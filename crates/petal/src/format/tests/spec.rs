@@ -1,0 +1,174 @@
+//! `FORMAT.md` says what the code does: its vectors and examples are computed
+//! here, and each must stand in the text as it is.
+
+use std::fmt::Write;
+
+use super::*;
+use crate::bloom::geometry::{block_of, lanes, next_region};
+
+const FORMAT: &str = include_str!("../../../../../FORMAT.md");
+
+/// Fails with the text that is missing.
+fn assert_stated(block: &str) {
+    assert!(FORMAT.contains(block), "FORMAT.md lacks:\n{block}");
+}
+
+const KEYS: [&[u8]; 4] = [b"", b"a", b"https://example.org/", &[0xff; 300]];
+const KEY_NAMES: [&str; 4] = ["(empty)", "`a`", "`https://example.org/`", "300 × `ff`"];
+
+#[test]
+fn hashes_of_bytes_are_stated() {
+    let mut rows = String::new();
+    for (key, name) in KEYS.into_iter().zip(KEY_NAMES) {
+        for seed in [0, 1, u64::MAX] {
+            let digest = KeyHasher::Portable { seed }.digest_bytes(key).bits();
+            writeln!(rows, "| {name} | `{seed:x}` | `{digest:016x}` |").unwrap();
+        }
+    }
+    assert_stated(&rows);
+    // Known from the xxHash project's own test vectors.
+    let xxh3 = |key: &[u8]| KeyHasher::default().digest_bytes(key).bits();
+    assert_eq!(xxh3(b""), 0x2d06_8005_38d3_94c2);
+    assert_eq!(xxh3(b"a"), 0xe6c6_32b6_1e96_4e1f);
+}
+
+#[test]
+fn hashes_of_integers_are_stated() {
+    let mut rows = String::new();
+    for key in [0, 1, -1, 42, i64::MIN, i64::MAX] {
+        for seed in [0, 1] {
+            let digest = crate::mix_int(key, seed);
+            writeln!(rows, "| {key} | `{seed:x}` | `{digest:016x}` |").unwrap();
+        }
+    }
+    assert_stated(&rows);
+}
+
+#[test]
+fn keyed_hashes_are_stated() {
+    let secret = Secret::new(std::array::from_fn(|i| u8::try_from(i).unwrap()));
+    let check = secret.check_value();
+    let hasher = KeyHasher::Keyed { secret };
+    let mut rows = String::new();
+    for (key, name) in KEYS.into_iter().zip(KEY_NAMES) {
+        let digest = hasher.digest_bytes(key).bits();
+        writeln!(rows, "| bytes {name} | `{digest:016x}` |").unwrap();
+    }
+    for key in [0, -1, 42] {
+        let digest = hasher.digest_int(key).bits();
+        writeln!(rows, "| integer {key} | `{digest:016x}` |").unwrap();
+    }
+    writeln!(rows, "| check value | `{check:016x}` |").unwrap();
+    assert_stated(&rows);
+    // The first of the published vectors of SipHash-1-3 under this key.
+    assert_eq!(hasher.digest_bytes(b"").bits(), 0xabac_0158_050f_c4dc);
+}
+
+#[test]
+fn the_split_block_example_is_stated() {
+    let blocks = 300;
+    let mut state = KeyHasher::default()
+        .digest_bytes(b"https://example.org/")
+        .bits();
+    let mut lines = String::new();
+    let mut filter = Bloom::with_geometry(
+        Identity::new(KeyType::Bytes),
+        split(BlockWords::Eight, 2, blocks),
+        PROMISE,
+    )
+    .unwrap();
+    filter.insert_bits(state).unwrap();
+    for region in 0..2u64 {
+        let (block, lanes) = (block_of(state, blocks), lanes(state));
+        let first = (region * blocks + block) * 8;
+        writeln!(lines, "region {region}: x     = {state:016x}").unwrap();
+        writeln!(
+            lines,
+            "          block = {block}, so words {first} to {}",
+            first + 7
+        )
+        .unwrap();
+        writeln!(lines, "          lanes = {lanes:016x}").unwrap();
+        let bits: Vec<u64> = (0..8).map(|i| lanes >> (58 - 6 * i) & 63).collect();
+        writeln!(lines, "          bits    {bits:?}").unwrap();
+        // The words say the same.
+        for (word, &bit) in (first..).zip(&bits) {
+            let word = usize::try_from(word).unwrap();
+            assert_eq!(filter.words().get()[word], 1 << bit);
+        }
+        state = next_region(state);
+    }
+    assert_stated(&lines);
+}
+
+#[test]
+fn the_classic_example_is_stated() {
+    let digest = KeyHasher::default()
+        .digest_bytes(b"https://example.org/")
+        .bits();
+    let shape = ClassicGeometry::new(1000, 5).unwrap();
+    let mut filter = Classic::with_geometry(Identity::new(KeyType::Bytes), shape, PROMISE).unwrap();
+    filter.insert_bits(digest).unwrap();
+    let words = filter.words().get();
+    let set: Vec<usize> = (0..1000)
+        .filter(|bit| words[bit / 64] >> (bit % 64) & 1 == 1)
+        .collect();
+    assert_stated(&format!("positions, sorted: {set:?}"));
+}
+
+#[test]
+fn the_table_example_is_stated() {
+    let identity = Identity::new(KeyType::Bytes);
+    let mut set = DigestSet::with_spread(identity, 8, 0x9e37_79b9_7f4a_7c15).unwrap();
+    let mut lines = String::new();
+    for key in ["a", "b", "c", "d"] {
+        let digest = KeyHasher::default().digest_bytes(key.as_bytes()).bits();
+        set.insert_bits(digest).unwrap();
+        let first = block_of(digest.wrapping_mul(set.spread()), 8);
+        let place = set.words().get().iter().position(|&slot| slot == digest);
+        writeln!(
+            lines,
+            "{key}  digest {digest:016x}  first slot {first}  found in {}",
+            place.unwrap()
+        )
+        .unwrap();
+    }
+    assert_stated(&lines);
+}
+
+#[test]
+fn a_whole_file_is_stated() {
+    let mut filter: AnyFilter = Bloom::with_geometry(
+        Identity::new(KeyType::Bytes),
+        split(BlockWords::Eight, 1, 1),
+        Promise {
+            items: 4,
+            error: 0.001,
+        },
+    )
+    .unwrap()
+    .into();
+    filter.insert_bytes(b"a").unwrap();
+    filter.labels_mut().set("source", "example").unwrap();
+    let bytes = filter.to_bytes().unwrap();
+    let mut dump = String::new();
+    for (line, chunk) in bytes.chunks(16).enumerate() {
+        let hex: Vec<String> = chunk.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(dump, "{:04x}  {}", line * 16, hex.join(" ")).unwrap();
+    }
+    assert_stated(&dump);
+}
+
+#[test]
+fn numbers_of_the_layout_are_stated() {
+    for text in [
+        format!("version of the format: {}", crate::FORMAT_VERSION),
+        format!("The header has {} bytes", crate::format::header::LEN),
+        format!("at most {} bytes", crate::format::MAX_METADATA),
+        format!("Labels take at most {} bytes", Labels::MAX_BYTES),
+        format!("attachments at most {} bytes", Attachments::MAX_BYTES),
+        format!("one for each {} bytes", crate::format::MIB),
+    ] {
+        assert_stated(&text);
+    }
+}

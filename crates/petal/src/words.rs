@@ -1,0 +1,301 @@
+//! The bits of a filter in memory: owned, in a mapped file, or shared.
+//!
+//! Owns allocation, alignment and mapping. It knows nothing of blocks or
+//! keys: filters are written once over [`Words`], wherever the words live.
+//!
+//! Owned words start at a cache line. Large ones are anonymous mappings: the
+//! system hands out zeroed pages as they are touched, and pages of 2 MiB
+//! where it can. Words in files are little-endian; a big-endian machine
+//! copies them.
+
+use std::fmt;
+use std::fs::File;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use memmap2::{Mmap, MmapMut, MmapOptions};
+
+use crate::error::{Error, Result};
+
+/// From this size on, owned words are an anonymous mapping.
+const MAP_FROM_BYTES: u64 = 64 << 10;
+/// From this size on, the system is asked for pages of 2 MiB.
+#[cfg(target_os = "linux")]
+const HUGE_FROM_BYTES: u64 = 2 << 20;
+
+/// One cache line, so that a heap vector of them is aligned to it.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u64; 8]);
+
+/// A run of 64-bit words and whatever keeps them alive.
+pub(crate) struct Words {
+    /// The first word. Valid for `len` words while `owner` lives, and never
+    /// reached by anyone else for writing.
+    first: NonNull<u64>,
+    len: usize,
+    owner: Owner,
+}
+
+#[expect(dead_code, reason = "the fields keep the memory behind `first` alive")]
+enum Owner {
+    Heap(Vec<Line>),
+    Anonymous(MmapMut),
+    Mapped(Arc<Mmap>),
+    MappedForWriting(MmapMut),
+    Shared(Arc<[u8]>),
+}
+
+// SAFETY: the words are plain integers reached only through `&self` and
+// `&mut self`, and every owner may be moved to and used from another thread.
+#[expect(unsafe_code, reason = "a raw pointer into memory that the value owns")]
+unsafe impl Send for Words {}
+// SAFETY: `&Words` gives reads only; nothing is changed behind a shared reference.
+#[expect(unsafe_code, reason = "a raw pointer into memory that the value owns")]
+unsafe impl Sync for Words {}
+
+impl Words {
+    /// `count` words of zero.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] before anything is allocated if this process may
+    /// not use so many bytes, or if the system refuses them.
+    pub(crate) fn zeroed(count: u64) -> Result<Self> {
+        let bytes = count.saturating_mul(8);
+        crate::memory::check(bytes)?;
+        let refused = || Error::TooLarge {
+            needed: bytes,
+            available: None,
+        };
+        let len = usize::try_from(count).map_err(|_| refused())?;
+        if bytes < MAP_FROM_BYTES {
+            let lines = len.div_ceil(8);
+            let mut heap: Vec<Line> = Vec::new();
+            heap.try_reserve_exact(lines).map_err(|_| refused())?;
+            heap.resize(lines, Line([0; 8]));
+            let first = NonNull::from(heap.as_mut_slice()).cast();
+            return Ok(Self {
+                first,
+                len,
+                owner: Owner::Heap(heap),
+            });
+        }
+        let byte_len = usize::try_from(bytes).map_err(|_| refused())?;
+        let mut map = MmapMut::map_anon(byte_len).map_err(|_| refused())?;
+        #[cfg(target_os = "linux")]
+        if bytes >= HUGE_FROM_BYTES {
+            // Advice only: a system without huge pages is merely slower.
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+        let first = NonNull::from(map.as_mut()).cast();
+        Ok(Self {
+            first,
+            len,
+            owner: Owner::Anonymous(map),
+        })
+    }
+
+    /// Turns words that were just read from a file into this machine's order.
+    #[cfg_attr(
+        target_endian = "little",
+        expect(clippy::unused_self, reason = "a no-op here")
+    )]
+    pub(crate) fn make_native(&mut self) {
+        #[cfg(target_endian = "big")]
+        for word in self.get_mut().into_iter().flatten() {
+            *word = u64::from_le(*word);
+        }
+    }
+
+    /// `count` words at byte `offset` of a file mapped for reading. The range
+    /// must lie inside of the map, at a multiple of 8.
+    #[cfg(target_endian = "little")]
+    pub(crate) fn in_map(map: Arc<Mmap>, offset: usize, count: usize) -> Result<Self> {
+        let first = first_word(&map, offset, count)?;
+        Ok(Self {
+            first,
+            len: count,
+            owner: Owner::Mapped(map),
+        })
+    }
+
+    /// The same in bytes that somebody else keeps alive as well.
+    #[cfg(target_endian = "little")]
+    pub(crate) fn in_shared(bytes: Arc<[u8]>, offset: usize, count: usize) -> Result<Self> {
+        let first = first_word(&bytes, offset, count)?;
+        Ok(Self {
+            first,
+            len: count,
+            owner: Owner::Shared(bytes),
+        })
+    }
+
+    /// The same in a file mapped for writing: changes reach the file.
+    #[cfg(target_endian = "little")]
+    pub(crate) fn in_map_for_writing(
+        mut map: MmapMut,
+        offset: usize,
+        count: usize,
+    ) -> Result<Self> {
+        first_word(&map, offset, count)?;
+        // Taken from the mutable slice, so that writing through it is allowed.
+        let first = NonNull::from(&mut map[offset..offset + count * 8]).cast();
+        Ok(Self {
+            first,
+            len: count,
+            owner: Owner::MappedForWriting(map),
+        })
+    }
+
+    /// The words.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> &[u64] {
+        // SAFETY: `first` is aligned and valid for `len` initialised words as
+        // long as `owner`, a field of `self`, lives.
+        #[expect(unsafe_code, reason = "one pointer for every kind of owner")]
+        unsafe {
+            std::slice::from_raw_parts(self.first.as_ptr(), self.len)
+        }
+    }
+
+    /// The words, to be changed.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`] if they are in a file mapped for reading or shared.
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self) -> Result<&mut [u64]> {
+        if matches!(self.owner, Owner::Mapped(_) | Owner::Shared(_)) {
+            return Err(Error::ReadOnly);
+        }
+        // SAFETY: as in `get`; the owner is a writable one, its memory is
+        // reached only through `self`, and `self` is borrowed mutably.
+        #[expect(unsafe_code, reason = "one pointer for every kind of owner")]
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) })
+    }
+
+    /// The words as bytes in this machine's order.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self.get())
+    }
+
+    /// The words as bytes in this machine's order, to be changed.
+    pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8]> {
+        Ok(bytemuck::cast_slice_mut(self.get_mut()?))
+    }
+
+    /// Waits until changes to words mapped for writing are in the file.
+    pub(crate) fn flush(&self) -> std::io::Result<()> {
+        match &self.owner {
+            Owner::MappedForWriting(map) => map.flush(),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let owner = match self.owner {
+            Owner::Heap(_) => "heap",
+            Owner::Anonymous(_) => "anonymous map",
+            Owner::Mapped(_) => "file map",
+            Owner::MappedForWriting(_) => "writable file map",
+            Owner::Shared(_) => "shared bytes",
+        };
+        write!(f, "Words({} in {owner})", self.len)
+    }
+}
+
+/// Makes `words` the bitwise union of both.
+pub(crate) fn or_words(words: &mut [u64], other: &[u64]) {
+    for (word, theirs) in words.iter_mut().zip(other) {
+        *word |= theirs;
+    }
+}
+
+/// Makes `words` the bitwise intersection of both.
+pub(crate) fn and_words(words: &mut [u64], other: &[u64]) {
+    for (word, theirs) in words.iter_mut().zip(other) {
+        *word &= theirs;
+    }
+}
+
+/// Set bits in all words.
+pub(crate) fn ones(words: &[u64]) -> u64 {
+    words.iter().map(|word| u64::from(word.count_ones())).sum()
+}
+
+/// Checks that a run of words lies inside of `bytes` and is aligned.
+fn first_word(bytes: &[u8], offset: usize, count: usize) -> Result<NonNull<u64>> {
+    let misplaced = || Error::mismatch("place of the words", "aligned words in the file", offset);
+    let range = count
+        .checked_mul(8)
+        .and_then(|len| offset.checked_add(len))
+        .and_then(|end| bytes.get(offset..end))
+        .ok_or_else(misplaced)?;
+    let words: &[u64] = bytemuck::try_cast_slice(range).map_err(|_| misplaced())?;
+    Ok(NonNull::from(words).cast())
+}
+
+/// Maps a whole file for reading.
+pub(crate) fn map(file: &File) -> std::io::Result<Mmap> {
+    // SAFETY: the words are plain integers, so any bytes are valid values.
+    // That nobody truncates the file meanwhile is asked of the caller in the
+    // documentation of `open_mapped`; petal itself replaces files by renaming.
+    #[expect(unsafe_code, reason = "mapping a file")]
+    unsafe {
+        MmapOptions::new().map(file)
+    }
+}
+
+/// Maps a whole file for reading and writing. The caller holds its lock.
+pub(crate) fn map_for_writing(file: &File) -> std::io::Result<MmapMut> {
+    // SAFETY: as in `map`; the lock keeps other petal writers away.
+    #[expect(unsafe_code, reason = "mapping a file")]
+    unsafe {
+        MmapOptions::new().map_mut(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owned_words_are_zero_and_start_at_a_line() {
+        for count in [0, 1, 8, 9, 8191, 8192, 1 << 18] {
+            let mut words = Words::zeroed(count).unwrap();
+            assert_eq!(words.get().len() as u64, count);
+            assert_eq!(words.get().as_ptr().addr() % 64, 0);
+            assert!(words.get().iter().all(|&word| word == 0));
+            words.get_mut().unwrap().fill(7);
+            assert!(words.get().iter().all(|&word| word == 7));
+        }
+    }
+
+    #[test]
+    fn absurd_sizes_are_errors_that_name_the_bytes() {
+        for count in [1 << 50, 1 << 61, u64::MAX] {
+            let error = Words::zeroed(count).unwrap_err();
+            assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn shared_words_are_checked_and_read_only() {
+        let bytes: Arc<[u8]> = bytemuck::cast_slice(&[1u64, 2, 3]).into();
+        let offset = bytes.as_ptr().align_offset(8);
+        let count = (bytes.len() - offset) / 8;
+        let mut words = Words::in_shared(bytes.clone(), offset, count).unwrap();
+        assert_eq!(words.get().len(), count);
+        assert!(matches!(words.get_mut(), Err(Error::ReadOnly)));
+        for (offset, count) in [
+            (offset, 4),
+            (offset + 1, 1),
+            (usize::MAX, 1),
+            (8, usize::MAX),
+        ] {
+            assert!(Words::in_shared(bytes.clone(), offset, count).is_err());
+        }
+    }
+}
