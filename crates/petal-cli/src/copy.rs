@@ -1,0 +1,92 @@
+//! Lines copied from batches to an output.
+//!
+//! Owns the choice of how much is copied at once: whole runs of lines. No
+//! byte of a line is changed; only between a last line without its terminator
+//! and a line of the next input one is added.
+
+use std::ops::Range;
+
+use anyhow::Result;
+
+use crate::input::Batch;
+use crate::output::Output;
+
+/// An output and the run of lines that waits to be copied to it.
+pub(crate) struct LineCopier {
+    output: Output,
+    terminator: u8,
+    /// Lines of the batch at hand, not yet copied.
+    run: Range<usize>,
+    open_line: bool,
+}
+
+impl LineCopier {
+    pub(crate) const fn new(output: Output, terminator: u8) -> Self {
+        Self {
+            output,
+            terminator,
+            run: 0..0,
+            open_line: false,
+        }
+    }
+
+    /// For an output that may end with a line without its terminator.
+    pub(crate) fn after_open_line(self, open_line: bool) -> Self {
+        Self { open_line, ..self }
+    }
+
+    /// Whether the last line so far lacks its terminator.
+    pub(crate) const fn has_open_line(&self) -> bool {
+        self.open_line
+    }
+
+    /// Takes a line of the batch; lines must come in order.
+    pub(crate) fn line(&mut self, batch: &Batch, line: usize) -> Result<()> {
+        if self.run.end == line && !self.run.is_empty() {
+            self.run.end += 1;
+            return Ok(());
+        }
+        self.end_batch(batch)?;
+        self.run = line..line + 1;
+        Ok(())
+    }
+
+    /// Takes a line with something before it.
+    pub(crate) fn prefixed(&mut self, prefix: &[u8], batch: &Batch, line: usize) -> Result<()> {
+        self.end_batch(batch)?;
+        self.close_line()?;
+        self.output.write(prefix)?;
+        self.run = line..line + 1;
+        self.end_batch(batch)
+    }
+
+    /// Copies what waits, before the batch goes.
+    pub(crate) fn end_batch(&mut self, batch: &Batch) -> Result<()> {
+        let run = std::mem::take(&mut self.run);
+        if run.is_empty() {
+            return Ok(());
+        }
+        self.close_line()?;
+        let last = run.end - 1;
+        self.output.write(batch.raw(run))?;
+        self.open_line = !batch.is_terminated(last);
+        Ok(())
+    }
+
+    fn close_line(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.open_line) {
+            self.output.write(&[self.terminator])?;
+        }
+        Ok(())
+    }
+
+    /// The output, to be asked or written to between batches.
+    pub(crate) const fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    /// Completes the output.
+    pub(crate) fn finish(self) -> Result<()> {
+        Ok(self.output.finish()?)
+    }
+}

@@ -1,0 +1,284 @@
+//! Cuts a stream of bytes into blocks of whole records, each in one contiguous buffer,
+//! on the caller's thread or ahead of it on another.
+//!
+//! Where the records lie inside a block is found by `lines`.
+
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TryRecvError};
+use std::thread;
+
+use super::decode::Source;
+use super::error::{Fault, InputError};
+
+/// Blocks that may wait between the reading thread and its user.
+const QUEUE: usize = 2;
+
+/// A buffer that holds whole records.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    /// The records are `bytes[..len]`.
+    pub(super) bytes: Vec<u8>,
+    /// How many bytes of the buffer count.
+    pub(super) len: usize,
+    /// The decoded offset of `bytes[0]`.
+    pub(super) offset: u64,
+    /// The last record has its terminator: false only at the end of the input.
+    pub(super) terminated: bool,
+}
+
+/// Makes blocks from a source.
+///
+/// A block ends with the last terminator that one read brought; what follows is carried
+/// into the next one. So a record is handed on as soon as its terminator has been read.
+pub(super) struct BlockReader {
+    source: Box<dyn Source>,
+    name: String,
+    terminator: u8,
+    /// Bytes read at once, and the usual size of a buffer.
+    block: usize,
+    /// The longest record allowed.
+    limit: usize,
+    /// The beginning of a record whose end has not been read.
+    carry: Vec<u8>,
+    /// The decoded offset of `carry[0]`.
+    offset: u64,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Reading,
+    Ended,
+    Failed,
+}
+
+impl BlockReader {
+    /// `offset` is the decoded offset at which the source stands.
+    pub(super) fn new(
+        source: Box<dyn Source>,
+        name: String,
+        terminator: u8,
+        block: usize,
+        limit: usize,
+        offset: u64,
+    ) -> Self {
+        let block = block.max(1);
+        // Buffers have to be a block long anyway. Limits below that change nothing.
+        let limit = limit.max(block - 1);
+        let state = State::Reading;
+        Self {
+            source,
+            name,
+            terminator,
+            block,
+            limit,
+            carry: Vec::new(),
+            offset,
+            state,
+        }
+    }
+
+    /// The next block, in `buffer` if that serves; None at the end of the input. Once this
+    /// has been an error, it stays one.
+    pub(super) fn next(&mut self, buffer: Vec<u8>) -> Result<Option<Block>, InputError> {
+        let result = match self.state {
+            State::Reading => self.read(buffer),
+            State::Ended => Ok(None),
+            State::Failed => Err(Fault::Stopped),
+        };
+        result.map_err(|fault| {
+            self.state = State::Failed;
+            InputError {
+                name: self.name.clone(),
+                fault,
+            }
+        })
+    }
+
+    fn read(&mut self, mut buffer: Vec<u8>) -> Result<Option<Block>, Fault> {
+        // The carry is shorter than the block that brought it.
+        if buffer.len() > self.block.saturating_mul(2) {
+            buffer.truncate(self.block);
+            buffer.shrink_to_fit();
+        } else if buffer.len() < self.block {
+            // Fresh zero pages, untouched where a file is small.
+            buffer = vec![0; self.block];
+        }
+        let mut end = self.carry.len();
+        buffer[..end].copy_from_slice(&self.carry);
+        self.carry.clear();
+        loop {
+            let room = self.make_room(&mut buffer, end)?;
+            let read = self.source.read(&mut buffer[end..end + room])?;
+            let new = end..end + read;
+            end = new.end;
+            if read == 0 {
+                self.state = State::Ended;
+                return Ok((end > 0).then(|| self.block(buffer, end, false)));
+            }
+            if let Some(last) = memchr::memrchr(self.terminator, &buffer[new.clone()]) {
+                let len = new.start + last + 1;
+                self.carry.extend_from_slice(&buffer[len..end]);
+                return Ok(Some(self.block(buffer, len, true)));
+            }
+        }
+    }
+
+    fn block(&mut self, bytes: Vec<u8>, len: usize, terminated: bool) -> Block {
+        let offset = self.offset;
+        self.offset += len as u64;
+        Block {
+            bytes,
+            len,
+            offset,
+            terminated,
+        }
+    }
+
+    /// Makes room after the first `end` bytes, which hold no terminator, and tells how much
+    /// to read there: half a block or more, so that reads do not get small, but not past
+    /// the one byte over the limit which shows that it is exceeded.
+    fn make_room(&self, buffer: &mut Vec<u8>, end: usize) -> Result<usize, Fault> {
+        let most = self.limit.saturating_add(1);
+        if end >= most {
+            return Err(Fault::TooLong {
+                at: self.offset,
+                limit: self.limit,
+            });
+        }
+        if buffer.len() - end < self.block.div_ceil(2) && buffer.len() < most {
+            let doubled = buffer.len().saturating_mul(2).max(end + self.block);
+            self.grow(buffer, doubled.min(most))?;
+        }
+        Ok((buffer.len().min(most) - end).min(self.block))
+    }
+
+    fn grow(&self, buffer: &mut Vec<u8>, len: usize) -> Result<(), Fault> {
+        let more = len - buffer.len();
+        buffer
+            .try_reserve_exact(more)
+            .map_err(|_| Fault::NoMemory {
+                at: self.offset,
+                bytes: len,
+            })?;
+        buffer.resize(len, 0);
+        Ok(())
+    }
+}
+
+/// Blocks, wherever they are read.
+pub(super) enum Blocks {
+    /// On the caller's thread.
+    Here(BlockReader),
+    /// On a thread of its own.
+    Ahead(Ahead),
+}
+
+/// The near end of a reading thread.
+pub(super) struct Ahead {
+    name: String,
+    filled: Receiver<Message>,
+    used: Sender<Vec<u8>>,
+    /// Has come but was not asked for yet.
+    ready: Option<Message>,
+    ended: bool,
+}
+
+/// A block, the end, or an error.
+type Message = Result<Option<Block>, InputError>;
+
+impl Blocks {
+    /// Reads ahead on a second thread if there may be one and the system grants it.
+    pub(super) fn new(reader: BlockReader, threads: usize) -> Self {
+        if threads < 2 {
+            return Self::Here(reader);
+        }
+        let name = reader.name.clone();
+        let (hand_over, taken) = mpsc::channel();
+        let (fill, filled) = mpsc::sync_channel(QUEUE);
+        let (used, empty) = mpsc::channel();
+        // The thread gets its work afterwards, so that the work outlives a refusal.
+        let spawned = thread::Builder::new()
+            .name("read ahead".to_owned())
+            .spawn(move || {
+                if let Ok(reader) = taken.recv() {
+                    read_ahead(reader, &fill, &empty);
+                }
+            });
+        if spawned.is_err() {
+            return Self::Here(reader);
+        }
+        match hand_over.send(reader) {
+            Ok(()) => Self::Ahead(Ahead {
+                name,
+                filled,
+                used,
+                ready: None,
+                ended: false,
+            }),
+            Err(mpsc::SendError(reader)) => Self::Here(reader),
+        }
+    }
+
+    /// See [`BlockReader::next`].
+    pub(super) fn next(&mut self, buffer: Vec<u8>) -> Result<Option<Block>, InputError> {
+        match self {
+            Self::Here(reader) => reader.next(buffer),
+            Self::Ahead(ahead) => ahead.next(buffer),
+        }
+    }
+
+    /// Whether the next block has to be waited for.
+    pub(super) fn is_idle(&mut self) -> bool {
+        match self {
+            Self::Here(reader) => reader.state == State::Reading && reader.source.is_idle(),
+            Self::Ahead(ahead) => ahead.is_idle(),
+        }
+    }
+}
+
+impl Ahead {
+    fn next(&mut self, buffer: Vec<u8>) -> Result<Option<Block>, InputError> {
+        if self.ended {
+            return Ok(None);
+        }
+        if !buffer.is_empty() {
+            // The thread has ended if this fails, and has no use for buffers.
+            let _ = self.used.send(buffer);
+        }
+        let message = match self.ready.take() {
+            Some(message) => message,
+            // It stops after an error, or else it died: in no case is this the end.
+            None => self.filled.recv().unwrap_or_else(|_| {
+                Err(InputError {
+                    name: self.name.clone(),
+                    fault: Fault::Stopped,
+                })
+            }),
+        }?;
+        self.ended = message.is_none();
+        Ok(message)
+    }
+
+    fn is_idle(&mut self) -> bool {
+        if self.ended || self.ready.is_some() {
+            return false;
+        }
+        match self.filled.try_recv() {
+            Ok(message) => self.ready = Some(message),
+            Err(TryRecvError::Empty) => return true,
+            Err(TryRecvError::Disconnected) => {}
+        }
+        false
+    }
+}
+
+/// Sends blocks until the end, an error, or until nobody wants more.
+fn read_ahead(mut reader: BlockReader, fill: &SyncSender<Message>, empty: &Receiver<Vec<u8>>) {
+    loop {
+        let message = reader.next(empty.try_recv().unwrap_or_default());
+        let last = !matches!(message, Ok(Some(_)));
+        if fill.send(message).is_err() || last {
+            return;
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! What a run remembers of the lines it has read.
+//!
+//! Owns [`Seen`]: digests while the memory lasts, then a Bloom filter, or a
+//! Bloom filter from the start; what happens when the memory is full; and
+//! the expected number of lines dropped so far. It sees digests only: lines
+//! become digests in `keys`, and come and go in the verbs.
+
+mod loss;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use anyhow::{Result, bail};
+use petal::mask_words;
+use petal::sizing;
+use petal::{AnyFilter, Bloom, Contains, DigestSet, Digests, Growable, Identity, Insert, Promise};
+
+pub(crate) use loss::Loss;
+pub(crate) use plan::{CEILING, OVERHEAD, Plan, usable};
+
+use crate::args::WhenFull;
+use crate::units::format_size;
+
+/// Blocks of each region that are looked at for the error at a checkpoint:
+/// 64 KiB, some microseconds.
+const SAMPLE_BLOCKS: u64 = 1024;
+
+/// The memory of a run, and what it has cost.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    filter: AnyFilter,
+    /// Bytes that tables and filters may take together.
+    usable: u64,
+    /// Slots at which a table of digests is poured into a filter.
+    most_slots: u64,
+    when_full: WhenFull,
+    /// Whether a new line has met a full memory.
+    full: bool,
+    loss: Loss,
+    /// A part of the caller's batch, and its answers.
+    part: Digests,
+    mask: Vec<u64>,
+}
+
+/// How far a batch was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// All of it.
+    All,
+    /// The first so many digests; the memory is full and the run ends.
+    Only(usize),
+}
+
+impl Seen {
+    /// Empty memory as planned.
+    pub(crate) fn new(plan: &Plan, identity: Identity, when_full: WhenFull) -> Result<Self> {
+        let (filter, usable, most_slots) = match plan {
+            Plan::Digests {
+                slots,
+                most_slots,
+                usable,
+                ..
+            } => {
+                let set = DigestSet::with_slots(identity.clone(), *slots)?;
+                (AnyFilter::from(set), *usable, *most_slots)
+            }
+            Plan::Fixed {
+                items,
+                error,
+                geometry,
+            } => {
+                let promise = Promise {
+                    items: *items,
+                    error: *error,
+                };
+                let bloom = Bloom::with_geometry(identity.clone(), *geometry, promise)?;
+                (bloom.into(), geometry.bytes(), 0)
+            }
+            Plan::Growing { plan, usable, .. } => {
+                let growable = Growable::with_plan(identity.clone(), *plan)?;
+                (growable.into(), *usable, 0)
+            }
+        };
+        Ok(Self::around(
+            filter,
+            usable,
+            most_slots,
+            when_full,
+            Loss::default(),
+        ))
+    }
+
+    /// The memory of an earlier run, to be continued within `budget` bytes.
+    pub(crate) fn resume(
+        filter: AnyFilter,
+        budget: u64,
+        when_full: WhenFull,
+        loss: Loss,
+    ) -> Result<Self> {
+        let usable = plan::usable(budget)?;
+        if filter.bytes() > usable {
+            bail!(
+                "the state has {} in memory, more than --memory {} allows: give it {} or more",
+                format_size(filter.bytes()),
+                format_size(budget),
+                format_size(filter.bytes() + OVERHEAD)
+            );
+        }
+        let most_slots = (usable / 4 / 8).max(64);
+        Ok(Self::around(filter, usable, most_slots, when_full, loss))
+    }
+
+    fn around(
+        filter: AnyFilter,
+        usable: u64,
+        most_slots: u64,
+        when_full: WhenFull,
+        loss: Loss,
+    ) -> Self {
+        let identity = Contains::about(&filter).identity();
+        Self {
+            part: Digests::new(identity.hasher.clone(), identity.key_type),
+            filter,
+            usable,
+            most_slots,
+            when_full,
+            full: false,
+            loss,
+            mask: Vec::new(),
+        }
+    }
+
+    /// The filter as it stands.
+    pub(crate) const fn filter(&self) -> &AnyFilter {
+        &self.filter
+    }
+
+    /// The filter as it stands, for good.
+    pub(crate) fn into_filter(self) -> AnyFilter {
+        self.filter
+    }
+
+    /// The filter, to have its labels and attachments changed.
+    pub(crate) const fn filter_mut(&mut self) -> &mut AnyFilter {
+        &mut self.filter
+    }
+
+    /// Whether a new line has met a full memory: from then on lines were not
+    /// remembered, or with a larger error.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Lines found to be new.
+    pub(crate) const fn new_lines(&self) -> u64 {
+        self.loss.lines()
+    }
+
+    /// The error as it stands: the chance that a new line is now dropped.
+    pub(crate) fn error_now(&self) -> f64 {
+        self.filter.error_now()
+    }
+
+    /// Expected number of distinct lines dropped so far.
+    pub(crate) fn expected_loss(&mut self) -> f64 {
+        self.checkpoint();
+        self.loss.expected()
+    }
+
+    /// Takes a batch in order: bit `i` of `fresh` becomes 1 where digest `i`
+    /// was not seen before. What lies beyond [`Taken::Only`] is 0.
+    pub(crate) fn take(&mut self, digests: &Digests, fresh: &mut [u64]) -> Result<Taken> {
+        fresh[..mask_words(digests.len())].fill(0);
+        let mut done = 0;
+        while done < digests.len() {
+            // No further than to the next checkpoint, so that the error is
+            // known at each of them.
+            let most = usize::try_from(self.loss.until_checkpoint()).unwrap_or(usize::MAX);
+            if most == 0 {
+                self.checkpoint();
+                continue;
+            }
+            let mut count = most.min(digests.len() - done);
+            let (mut remember, mut beyond) = (true, false);
+            match self.room_for(count)? {
+                Room::Enough => {}
+                Room::Only(room) if room > 0 => count = room,
+                Room::Only(_) => {
+                    // Repeats are still answered; the first new line ends it.
+                    remember = self.when_full == WhenFull::Loosen;
+                    beyond = true;
+                }
+            }
+            self.part.clear();
+            self.part.extend_from(digests, done..done + count)?;
+            self.mask.resize(mask_words(count), 0);
+            if remember {
+                self.filter.insert_digests(&self.part, &mut self.mask)?;
+            } else {
+                self.filter.contains_digests(&self.part, &mut self.mask)?;
+                invert(&mut self.mask, count);
+                let first_new = (0..count).find(|&i| bit(&self.mask, i));
+                if let Some(first_new) = first_new
+                    && self.when_full == WhenFull::Stop
+                {
+                    self.full = true;
+                    return Ok(Taken::Only(done + first_new));
+                }
+            }
+            let mut new = 0;
+            for i in (0..count).filter(|&i| bit(&self.mask, i)) {
+                let place = done + i;
+                fresh[place / 64] |= 1 << (place % 64);
+                new += 1;
+            }
+            self.full |= beyond && new > 0;
+            self.loss.add(count as u64, new);
+            done += count;
+        }
+        Ok(Taken::All)
+    }
+
+    /// How many of `count` new digests the memory takes, after growing or
+    /// pouring where that helps.
+    fn room_for(&mut self, count: usize) -> Result<Room> {
+        let wanted = count as u64;
+        match &mut self.filter {
+            AnyFilter::DigestSet(set) => {
+                while set.room() < wanted && set.slots() * 2 <= self.most_slots {
+                    set.reserve(set.room() + 1)?;
+                }
+                if set.room() >= wanted {
+                    return Ok(Room::Enough);
+                }
+                let room = usize::try_from(set.room()).unwrap_or(usize::MAX);
+                if room > 0 {
+                    return Ok(Room::Only(room));
+                }
+                if let Some(filter) = pour(set, self.usable)? {
+                    self.filter = filter.into();
+                    return self.room_for(count);
+                }
+                if self.when_full == WhenFull::Loosen {
+                    // Never a table that grows without bound.
+                    self.filter = pour_anyhow(set, self.usable)?.into();
+                }
+                Ok(self.no_room())
+            }
+            AnyFilter::Growable(filter) => {
+                let room = filter.room();
+                if room >= wanted {
+                    return Ok(Room::Enough);
+                }
+                if room > 0 {
+                    return Ok(Room::Only(usize::try_from(room).unwrap_or(usize::MAX)));
+                }
+                // An error here is the end of the plan, another kind of full.
+                let grows = filter
+                    .next_stage_bytes()
+                    .is_ok_and(|bytes| filter.bytes() + bytes <= self.usable);
+                if grows {
+                    return Ok(Room::Only(1)); // the stage comes with that one
+                }
+                Ok(self.no_room())
+            }
+            filter => match filter.room() {
+                Some(room) if room < wanted => {
+                    let room = usize::try_from(room).unwrap_or(usize::MAX);
+                    Ok(if room == 0 {
+                        self.no_room()
+                    } else {
+                        Room::Only(room)
+                    })
+                }
+                _ => Ok(Room::Enough),
+            },
+        }
+    }
+
+    /// The memory is full: a filter that would grow by itself is told not to.
+    fn no_room(&mut self) -> Room {
+        if self.when_full == WhenFull::Loosen
+            && let AnyFilter::Growable(filter) = &mut self.filter
+        {
+            filter.stop_growing();
+        }
+        Room::Only(0)
+    }
+
+    /// Measures the error and adds up what it has cost.
+    fn checkpoint(&mut self) {
+        let place = self.loss.place();
+        let words = match &self.filter {
+            AnyFilter::Bloom(filter) => filter.sampled_error(SAMPLE_BLOCKS, place),
+            AnyFilter::Growable(filter) => filter.sampled_error(SAMPLE_BLOCKS, place),
+            _ => 0.0,
+        };
+        let about = Contains::about(&self.filter);
+        let shared = about
+            .identity()
+            .collisions()
+            .probability(about.insertions().unwrap_or(0));
+        self.loss.checkpoint(words + shared * (1.0 - words));
+    }
+}
+
+/// Room for new digests.
+enum Room {
+    Enough,
+    Only(usize),
+}
+
+/// The filter that the digests go on in: as large as fits beside the table.
+/// `None` if no filter there holds more than the table does.
+fn pour(set: &DigestSet, usable: u64) -> Result<Option<Bloom>> {
+    let identity = Contains::about(set).identity().clone();
+    let bytes = usable.saturating_sub(set.slots() * 8);
+    let collisions = identity.collisions();
+    let Ok((geometry, items)) = sizing::best_split_within(bytes, CEILING, collisions) else {
+        return Ok(None);
+    };
+    if items <= set.len() {
+        return Ok(None);
+    }
+    let promise = Promise {
+        items,
+        error: CEILING,
+    };
+    let mut filter = Bloom::with_geometry(identity, geometry, promise)?;
+    set.pour_into(&mut filter)?;
+    Ok(Some(filter))
+}
+
+/// The filter that the digests go on in where none keeps the ceiling: the one
+/// with the least error for twice as many.
+fn pour_anyhow(set: &DigestSet, usable: u64) -> Result<Bloom> {
+    let identity = Contains::about(set).identity().clone();
+    let bytes = usable.saturating_sub(set.slots() * 8);
+    let items = set.len().saturating_mul(2).max(1);
+    let geometry = sizing::split_for_items_and_bytes(items, bytes, identity.collisions())?;
+    let error = sizing::split_error(geometry, items, identity.collisions());
+    let mut filter = Bloom::with_geometry(identity, geometry, Promise { items, error })?;
+    set.pour_into(&mut filter)?;
+    Ok(filter)
+}
+
+/// Whether bit `i` of a mask is set.
+pub(crate) const fn bit(mask: &[u64], i: usize) -> bool {
+    mask[i / 64] >> (i % 64) & 1 == 1
+}
+
+/// Turns the first `count` bits of a mask over.
+pub(crate) fn invert(mask: &mut [u64], count: usize) {
+    for word in &mut *mask {
+        *word = !*word;
+    }
+    if !count.is_multiple_of(64)
+        && let Some(last) = mask.get_mut(count / 64)
+    {
+        *last &= (1 << (count % 64)) - 1;
+    }
+}

@@ -1,0 +1,347 @@
+//! How the memory of a run is divided, decided before anything is allocated.
+//!
+//! Owns the arithmetic from a budget and what is known of the input to the
+//! sizes of the tables and filters of [`super::Seen`]. It allocates nothing.
+
+use std::fmt;
+
+use anyhow::{Result, bail};
+use petal::SplitGeometry;
+use petal::sizing::{self, Collisions, GrowthPlan};
+
+use crate::sample::Estimate;
+use crate::units::{format_count as count, format_size as size};
+
+/// What the process itself takes besides tables and filters: program, stacks,
+/// input and output buffers.
+pub(crate) const OVERHEAD: u64 = 6 << 20;
+
+/// The error that a filter filled from digests may come to.
+pub(crate) const CEILING: f64 = 1e-9;
+
+/// The least memory that tables and filters together are given.
+const LEAST: u64 = 1 << 20;
+
+/// Slots a digest needs in a table that is never doubled: tables are at most
+/// three quarters full.
+const SLOTS_PER_DIGEST: f64 = 4.0 / 3.0;
+
+/// What a sample may be wrong by: an estimate is raised by this share.
+const MARGIN: f64 = 0.05;
+
+/// Share of distinct lines in a sample from which on most lines of the input
+/// are taken to be distinct, and the table is made for all of them at once.
+const MOSTLY_DISTINCT: f64 = 0.8;
+
+/// First capacity of a filter for input of unknown length.
+const FIRST_ITEMS: u64 = 100_000;
+
+/// The plan of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Plan {
+    /// Digests first; poured into a Bloom filter when they outgrow their share.
+    Digests {
+        /// Slots the table starts with.
+        slots: u64,
+        /// Slots at which it is poured instead of doubled.
+        most_slots: u64,
+        /// Bytes of tables and filter together.
+        usable: u64,
+        /// Lines that a sample says there are, if the table takes them all.
+        lines: Option<u64>,
+        /// Bytes of tables and filter at the moment of most use.
+        peak: u64,
+        /// Whether `peak` is what will be used, and not only a bound.
+        known: bool,
+    },
+    /// A filter of a fixed size from the start.
+    Fixed {
+        items: u64,
+        error: f64,
+        geometry: SplitGeometry,
+    },
+    /// A filter that grows.
+    Growing {
+        plan: GrowthPlan,
+        /// Bytes of the first stage.
+        first: u64,
+        usable: u64,
+        known: bool,
+    },
+}
+
+impl Plan {
+    /// Digests, then a filter: no error was asked for.
+    pub(crate) fn digests(budget: u64, estimate: Option<&Estimate>) -> Result<Self> {
+        let usable = usable(budget)?;
+        // Poured when a quarter of the memory is used: the filter, which
+        // exists beside the table while it is filled, then gets three.
+        let quarter = (usable / 4 / 8).max(64);
+        let known = estimate.is_some_and(|e| e.distinct_share >= MOSTLY_DISTINCT);
+        let lines = estimate.map(|estimate| estimate.lines);
+        if let Some(slots) = lines.map(slots_for).filter(|&s| s <= usable / 2 / 8) {
+            // Where repeats dominate, the table starts small and doubles.
+            let (first, peak) = if known {
+                (slots, slots * 8)
+            } else {
+                (smallest_doubling_to(slots), slots * 8 / 2 * 3)
+            };
+            return Ok(Self::Digests {
+                slots: first,
+                most_slots: slots.max(quarter),
+                usable,
+                lines,
+                peak,
+                known,
+            });
+        }
+        Ok(Self::Digests {
+            slots: smallest_doubling_to(quarter),
+            most_slots: quarter,
+            usable,
+            lines: None,
+            peak: usable,
+            known,
+        })
+    }
+
+    /// A filter with the error that was asked for.
+    pub(crate) fn filter(
+        budget: u64,
+        error: f64,
+        items: Option<u64>,
+        estimate: Option<&Estimate>,
+        collisions: Collisions,
+    ) -> Result<Self> {
+        let usable = usable(budget)?;
+        if let Some(items) = items {
+            let geometry = sizing::split_for(items, error, collisions)?;
+            return fits(geometry.bytes(), usable, || Self::Fixed {
+                items,
+                error,
+                geometry,
+            });
+        }
+        let (plan, known) = match estimate {
+            Some(estimate) => {
+                let items = raised(estimate.lines).max(1);
+                (GrowthPlan::ceiling(items, items, error)?, true)
+            }
+            None => (GrowthPlan::open(FIRST_ITEMS, error)?, false),
+        };
+        let stage = plan.stage(0)?;
+        let first = sizing::split_for(stage.items, stage.error, collisions)?.bytes();
+        fits(first, usable, || Self::Growing {
+            plan,
+            first,
+            usable,
+            known,
+        })
+    }
+
+    /// Bytes at the moment of most use, the process itself included.
+    pub(crate) fn peak(&self) -> u64 {
+        OVERHEAD
+            + match self {
+                Self::Digests { peak, .. } => *peak,
+                Self::Fixed { geometry, .. } => geometry.bytes(),
+                Self::Growing {
+                    first,
+                    usable,
+                    known,
+                    ..
+                } => {
+                    if *known {
+                        *first
+                    } else {
+                        *usable
+                    }
+                }
+            }
+    }
+
+    /// Whether `peak` is what will be used, and not only a bound.
+    pub(crate) const fn is_known(&self) -> bool {
+        match self {
+            Self::Digests { known, .. } | Self::Growing { known, .. } => *known,
+            Self::Fixed { .. } => true,
+        }
+    }
+}
+
+/// For people: what will be used, and for what.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.is_known(), self) {
+            (true, _) => write!(f, "memory {}: ", size(self.peak()))?,
+            // A guess, since repeats decide how many lines are kept.
+            (
+                false,
+                Self::Digests {
+                    lines: Some(_),
+                    usable,
+                    ..
+                },
+            ) => write!(
+                f,
+                "memory about {}, at most {}: ",
+                size(self.peak()),
+                size(usable + OVERHEAD)
+            )?,
+            (false, _) => write!(f, "memory at most {}: ", size(self.peak()))?,
+        }
+        match self {
+            Self::Digests {
+                lines: Some(lines), ..
+            } => write!(f, "digests of about {} lines", count(*lines)),
+            Self::Digests {
+                most_slots, usable, ..
+            } => {
+                let digests = most_slots / 4 * 3;
+                let rest = usable.saturating_sub(most_slots * 8);
+                write!(f, "digests of up to {} distinct lines", count(digests))?;
+                if let Ok((geometry, items)) =
+                    sizing::best_split_within(rest, CEILING, Collisions::Never)
+                    && items > digests
+                {
+                    write!(
+                        f,
+                        ", then a Bloom filter of {} for up to {} at an error of {CEILING:e}",
+                        size(geometry.bytes()),
+                        count(items)
+                    )?;
+                }
+                Ok(())
+            }
+            Self::Fixed { items, error, .. } => write!(
+                f,
+                "a Bloom filter for {} distinct lines at an error of {error:e}",
+                count(*items)
+            ),
+            Self::Growing {
+                plan, known: true, ..
+            } => write!(
+                f,
+                "a Bloom filter for about {} lines at an error of {:e}",
+                count(plan.stage(0).map_or(0, |stage| stage.items)),
+                plan.error()
+            ),
+            Self::Growing { plan, .. } => write!(
+                f,
+                "a Bloom filter that grows, at an error of {:e}",
+                plan.error()
+            ),
+        }
+    }
+}
+
+/// The budget without what the process itself takes.
+pub(crate) fn usable(budget: u64) -> Result<u64> {
+    match budget.checked_sub(OVERHEAD) {
+        Some(usable) if usable >= LEAST => Ok(usable),
+        _ => bail!(
+            "--memory {} is too little: at least {} are needed",
+            size(budget),
+            size(OVERHEAD + LEAST)
+        ),
+    }
+}
+
+/// Refuses a filter that the budget does not hold.
+fn fits(bytes: u64, usable: u64, plan: impl FnOnce() -> Plan) -> Result<Plan> {
+    if bytes > usable {
+        bail!(
+            "the filter needs {}, the memory budget is {}: allow more with --memory, \
+             accept a larger error with -p, or split the work with --part",
+            size(bytes + OVERHEAD),
+            size(usable + OVERHEAD)
+        );
+    }
+    Ok(plan())
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a count raised by a share; the cast saturates"
+)]
+fn raised(lines: u64) -> u64 {
+    (lines as f64 * (1.0 + MARGIN)).ceil() as u64
+}
+
+/// Slots of a table that takes so many lines without doubling.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a count raised by a share; the cast saturates"
+)]
+fn slots_for(lines: u64) -> u64 {
+    ((raised(lines) as f64 * SLOTS_PER_DIGEST).ceil() as u64).max(64)
+}
+
+/// A small table whose doublings come out just at (or under) `slots`.
+const fn smallest_doubling_to(slots: u64) -> u64 {
+    let mut first = slots;
+    while first >= 2048 {
+        first /= 2;
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(lines: u64, distinct_share: f64) -> Estimate {
+        Estimate {
+            lines,
+            distinct_share,
+        }
+    }
+
+    #[test]
+    fn a_table_for_all_lines_is_preferred_where_it_fits() {
+        let plan = Plan::digests(1 << 30, Some(&estimate(10_000_000, 1.0))).unwrap();
+        let Plan::Digests { slots, known, .. } = plan else {
+            panic!("{plan:?}");
+        };
+        assert!(known && slots >= 14_000_000);
+        assert_eq!(plan.peak(), OVERHEAD + slots * 8);
+    }
+
+    #[test]
+    fn pouring_leaves_the_filter_most_of_the_memory() {
+        let plan = Plan::digests(64 << 20, Some(&estimate(10_000_000, 1.0))).unwrap();
+        let Plan::Digests {
+            most_slots, usable, ..
+        } = plan
+        else {
+            panic!("{plan:?}");
+        };
+        assert!(most_slots * 8 <= usable / 4);
+        let rest = usable - most_slots * 8;
+        let (_, items) = sizing::best_split_within(rest, CEILING, Collisions::Digest64).unwrap();
+        assert!(items >= 7_000_000, "{items}");
+        assert_eq!(plan.peak(), 64 << 20);
+    }
+
+    #[test]
+    fn doublings_end_at_the_table_that_was_planned() {
+        for slots in [64, 5000, 1 << 20, 3_333_333] {
+            let mut first = smallest_doubling_to(slots);
+            assert!(first < 2048 || slots < 2048);
+            while first * 2 <= slots {
+                first *= 2;
+            }
+            assert!(first as f64 >= slots as f64 * 0.998, "{first} {slots}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_hold_is_refused_with_figures() {
+        let error = Plan::filter(64 << 20, 1e-9, Some(1 << 30), None, Collisions::Never);
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains("GiB") && text.contains("--memory"), "{text}");
+        assert!(Plan::digests(1 << 20, None).is_err());
+    }
+}

@@ -1,0 +1,265 @@
+//! Keys into a filter that is made for them.
+//!
+//! Owns the ways to come to a size. With `-n` it is known, and one pass
+//! fills the filter. Without, keys are counted: as digests, which are then
+//! poured into the filter; or, if they are too many for the memory, in a
+//! pass of its own, which only files allow. What is filled is [`target`]'s.
+
+use anyhow::{Result, anyhow, bail};
+use petal::sizing::{self, GrowthPlan};
+use petal::{AnyFilter, ClassicGeometry, DigestSet, mask_words};
+
+use super::target::{Shape, Target};
+use crate::args::{BuildArgs, BuildKind, WhenFull};
+use crate::intake::Intake;
+use crate::report;
+use crate::sample::{self, Estimate};
+use crate::seen::{OVERHEAD, Plan, Seen, Taken};
+use crate::units::{format_count, format_size};
+use crate::walk::Walk;
+
+/// First stage of a growable filter with a declared number of keys.
+const FIRST_ITEMS: u64 = 100_000;
+
+/// Slots of the first table of a set of digests.
+const FIRST_SLOTS: u64 = 64;
+
+/// Share of distinct lines in a sample from which on a table is made for all
+/// lines at once.
+const MOSTLY_DISTINCT: f64 = 0.8;
+
+/// What a run works with.
+pub(super) struct Fill<'a> {
+    pub(super) args: &'a BuildArgs,
+    pub(super) walk: Walk<'a>,
+    pub(super) intake: Intake,
+    /// The error that was asked for.
+    pub(super) error: f64,
+    /// Memory that the run may use.
+    pub(super) budget: u64,
+    /// That without what the process itself takes.
+    pub(super) usable: u64,
+}
+
+/// A filter with all keys in it.
+pub(super) struct Filled {
+    pub(super) filter: AnyFilter,
+    /// Distinct keys; where the filter itself has counted them, those that it
+    /// took for seen are missing.
+    pub(super) keys: u64,
+}
+
+impl Fill<'_> {
+    /// Reads the lists and fills a filter.
+    pub(super) fn run(&mut self, items: Option<u64>) -> Result<Filled> {
+        match (self.args.kind, items) {
+            (_, Some(items)) => {
+                let shape = self.shape(items)?;
+                self.announce(&shape, items, "");
+                self.fits(&shape, 0)?;
+                // A growable filter goes beyond what was declared.
+                let most = (self.args.kind != BuildKind::Growable).then_some(items);
+                self.one_pass(shape, items, most)
+            }
+            (BuildKind::Digests, None) => self.digests(),
+            (_, None) => self.counted(),
+        }
+    }
+
+    /// The shape for a number of keys that was given.
+    fn shape(&self, items: u64) -> Result<Shape> {
+        let collisions = self.intake.identity().collisions();
+        Ok(match self.args.kind {
+            BuildKind::Bloom => Shape::Bloom(sizing::split_for(items, self.error, collisions)?),
+            BuildKind::Classic => {
+                let plan = sizing::classic_for(items, self.error, collisions)?;
+                Shape::Classic(ClassicGeometry::new(plan.bits, plan.hashes)?)
+            }
+            BuildKind::Growable => {
+                let first = items.min(FIRST_ITEMS);
+                let plan = GrowthPlan::ceiling(first, items, self.error)?;
+                Shape::growable(plan, collisions)?
+            }
+            BuildKind::Digests => Shape::Digests(DigestSet::slots_for(items)),
+        })
+    }
+
+    /// The shape for keys that were counted. One that can grow starts with
+    /// them, and expects more.
+    fn counted_shape(&self, items: u64) -> Result<Shape> {
+        if self.args.kind == BuildKind::Growable {
+            let collisions = self.intake.identity().collisions();
+            return Shape::growable(GrowthPlan::open(items, self.error)?, collisions);
+        }
+        self.shape(items)
+    }
+
+    fn announce(&self, shape: &Shape, items: u64, after: &str) {
+        let plan = format!(
+            "{} of {} for {} keys at an error of {}{after}",
+            shape.name(),
+            format_size(shape.bytes()),
+            format_count(items),
+            crate::report::probability(self.error),
+        );
+        report::plan(&self.args.run, &plan);
+    }
+
+    /// Says how keys are going to be counted.
+    fn announce_count(&self, plan: &Plan, estimate: Option<&Estimate>, repeatable: bool) {
+        let Plan::Digests { most_slots, .. } = plan else {
+            return;
+        };
+        // At the end the filter exists beside the digests.
+        let filter = estimate
+            .and_then(|estimate| self.counted_shape(estimate.lines.max(1)).ok())
+            .map(|shape| shape.bytes());
+        let peak = plan.peak().saturating_add(filter.unwrap_or(0));
+        let bound = if plan.is_known() { "" } else { "at most " };
+        let more = if repeatable {
+            "more are counted in a pass of their own"
+        } else {
+            "more are refused, unless -n says how many"
+        };
+        let filter = filter.map_or_else(String::new, |bytes| {
+            format!("; the filter takes about {}", format_size(bytes))
+        });
+        let plan = format!(
+            "memory {bound}{}: up to {} distinct keys are counted by their digests, {more}{filter}",
+            format_size(peak.min(self.budget)),
+            format_count(most_slots / 4 * 3),
+        );
+        report::plan(&self.args.run, &plan);
+    }
+
+    /// Refuses a shape that the memory does not hold beside `other` bytes.
+    fn fits(&self, shape: &Shape, other: u64) -> Result<()> {
+        if shape.bytes().saturating_add(other) > self.usable {
+            bail!(
+                "the filter needs {}, the memory budget is {}: allow more with --memory, or \
+                 accept a larger error with -p",
+                format_size(shape.bytes().saturating_add(OVERHEAD)),
+                format_size(self.budget)
+            );
+        }
+        Ok(())
+    }
+
+    /// Reads the lists once into a filter; more than `most` keys are refused.
+    fn one_pass(&mut self, shape: Shape, items: u64, most: Option<u64>) -> Result<Filled> {
+        let mut target = Target::new(shape, items, self.error, self.usable);
+        let intake = &mut self.intake;
+        let mut keys = 0;
+        self.walk.each(|batch, place| {
+            intake.read(batch, place)?;
+            keys += target.insert(intake.identity(), intake.digests())?;
+            if let Some(most) = most.filter(|&most| keys > most) {
+                bail!(
+                    "{}, up to line {}: more than {} distinct keys came; nothing was written. \
+                     Give a larger -n, or leave it out to have the keys counted",
+                    place.name,
+                    place.line + batch.len() as u64 - 1,
+                    format_count(most)
+                );
+            }
+            Ok(())
+        })?;
+        intake.refuse_bad()?;
+        Ok(Filled {
+            filter: target.finish(intake.identity())?,
+            keys,
+        })
+    }
+
+    /// A set of digests that grows with its keys.
+    fn digests(&mut self) -> Result<Filled> {
+        let estimate = sample::estimate_paths(self.walk.files, self.walk.options.terminator);
+        let slots = estimate
+            .filter(|estimate| estimate.distinct_share >= MOSTLY_DISTINCT)
+            .map(|estimate| DigestSet::slots_for(estimate.lines))
+            .filter(|&slots| slots <= self.usable / 8)
+            .unwrap_or(FIRST_SLOTS);
+        let plan = format!(
+            "a set of digests, 10.7 to 21.4 bytes a key, in up to {}",
+            format_size(self.budget)
+        );
+        report::plan(&self.args.run, &plan);
+        self.one_pass(Shape::Digests(slots), 0, None)
+    }
+
+    /// Counts the distinct keys first.
+    fn counted(&mut self) -> Result<Filled> {
+        let repeatable = self.walk.is_repeatable();
+        let estimate = sample::estimate_paths(self.walk.files, self.walk.options.terminator);
+        let plan = Plan::digests(self.budget, estimate.as_ref())?;
+        self.announce_count(&plan, estimate.as_ref(), repeatable);
+        let mut seen = Seen::new(&plan, self.intake.identity().clone(), WhenFull::Stop)?;
+        let mut fresh = Vec::new();
+        let (intake, budget) = (&mut self.intake, self.budget);
+        self.walk.each(|batch, place| {
+            intake.read(batch, place)?;
+            let digests = intake.digests();
+            fresh.resize(mask_words(digests.len()), 0);
+            let taken = seen.take(digests, &mut fresh)?;
+            let poured = !matches!(seen.filter(), AnyFilter::DigestSet(_));
+            if matches!(taken, Taken::Only(_)) || (poured && !repeatable) {
+                return Err(too_many(seen.new_lines(), budget, repeatable));
+            }
+            Ok(())
+        })?;
+        intake.refuse_bad()?;
+        let counted = seen.new_lines();
+        let missed = seen.expected_loss();
+        if let AnyFilter::DigestSet(set) = seen.into_filter() {
+            let shape = self.counted_shape(counted.max(1))?;
+            self.announce(&shape, counted.max(1), "");
+            if self.fits(&shape, set.slots() * 8).is_ok() {
+                let mut target = Target::new(shape, counted.max(1), self.error, self.usable);
+                target.pour(self.intake.identity(), set)?;
+                let filter = target.finish(self.intake.identity())?;
+                return Ok(Filled {
+                    filter,
+                    keys: counted,
+                });
+            }
+            if !repeatable {
+                return Err(too_many(counted, budget, false));
+            }
+        }
+        // What the count may have missed, and five standard deviations.
+        let items = counted
+            .saturating_add(whole(missed + 5.0 * missed.sqrt()))
+            .max(1);
+        let shape = self.counted_shape(items)?;
+        self.announce(&shape, items, ", in a second pass");
+        self.fits(&shape, 0)?;
+        self.intake.rewind();
+        self.walk.label = "build, second pass";
+        let most = (self.args.kind != BuildKind::Growable).then_some(items);
+        self.one_pass(shape, items, most)
+    }
+}
+
+/// More keys than can be counted.
+fn too_many(counted: u64, budget: u64, repeatable: bool) -> anyhow::Error {
+    let way_out = if repeatable {
+        "allow more with --memory, or give their number with -n"
+    } else {
+        "give their number with -n, allow more with --memory, or put them into a file, which \
+         can be read twice"
+    };
+    anyhow!(
+        "more than {} distinct keys cannot be counted in a memory of {}: {way_out}",
+        format_count(counted),
+        format_size(budget)
+    )
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a positive count; the cast saturates"
+)]
+fn whole(count: f64) -> u64 {
+    count.ceil() as u64
+}

@@ -1,0 +1,161 @@
+//! A filter on its way to a file.
+//!
+//! Owns the shapes that `build` makes, and their growth within the memory.
+//! The filter is made when the first keys come: only then is it known what
+//! they are.
+
+use anyhow::{Result, bail};
+use petal::sizing::{self, Collisions, GrowthPlan};
+use petal::{
+    AnyFilter, Bloom, Classic, ClassicGeometry, DigestSet, Digests, Growable, Identity, Insert,
+    Promise, SplitGeometry, mask_words,
+};
+
+use crate::seen::OVERHEAD;
+use crate::units::format_size;
+
+/// What is going to be made.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shape {
+    Bloom(SplitGeometry),
+    Classic(ClassicGeometry),
+    Growable {
+        plan: GrowthPlan,
+        /// Bytes of the first stage.
+        first: u64,
+    },
+    /// Slots of the table.
+    Digests(u64),
+}
+
+impl Shape {
+    /// A filter that grows by a plan.
+    pub(super) fn growable(plan: GrowthPlan, collisions: Collisions) -> Result<Self> {
+        let stage = plan.stage(0)?;
+        let first = sizing::split_for(stage.items, stage.error, collisions)?.bytes();
+        Ok(Self::Growable { plan, first })
+    }
+
+    /// Bytes at the start.
+    pub(super) const fn bytes(&self) -> u64 {
+        match self {
+            Self::Bloom(geometry) => geometry.bytes(),
+            Self::Classic(geometry) => geometry.words() * 8,
+            Self::Growable { first, .. } => *first,
+            Self::Digests(slots) => slots.saturating_mul(8),
+        }
+    }
+
+    /// The name for people.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Bloom(_) => "a Bloom filter",
+            Self::Classic(_) => "a classic Bloom filter",
+            Self::Growable { .. } => "a growing Bloom filter, at first",
+            Self::Digests(_) => "a set of digests",
+        }
+    }
+}
+
+/// The filter, once there are keys.
+pub(super) struct Target {
+    shape: Shape,
+    promise: Promise,
+    usable: u64,
+    filter: Option<AnyFilter>,
+    mask: Vec<u64>,
+}
+
+impl Target {
+    /// For `items` keys at an error, in at most `usable` bytes.
+    pub(super) const fn new(shape: Shape, items: u64, error: f64, usable: u64) -> Self {
+        Self {
+            shape,
+            promise: Promise { items, error },
+            usable,
+            filter: None,
+            mask: Vec::new(),
+        }
+    }
+
+    fn make(&self, identity: &Identity) -> Result<AnyFilter> {
+        let identity = identity.clone();
+        Ok(match self.shape {
+            Shape::Bloom(geometry) => {
+                Bloom::with_geometry(identity, geometry, self.promise)?.into()
+            }
+            Shape::Classic(geometry) => {
+                Classic::with_geometry(identity, geometry, self.promise)?.into()
+            }
+            Shape::Growable { plan, .. } => Growable::with_plan(identity, plan)?.into(),
+            Shape::Digests(slots) => DigestSet::with_slots(identity, slots)?.into(),
+        })
+    }
+
+    /// Inserts keys; how many of them changed a bit.
+    pub(super) fn insert(&mut self, identity: &Identity, digests: &Digests) -> Result<u64> {
+        if digests.is_empty() {
+            return Ok(0);
+        }
+        let filter = match self.filter.take() {
+            Some(filter) => filter,
+            None => self.make(identity)?,
+        };
+        let filter = self.filter.insert(filter);
+        make_room(filter, digests.len() as u64, self.usable)?;
+        self.mask.resize(mask_words(digests.len()), 0);
+        filter.insert_digests(digests, &mut self.mask)?;
+        Ok(self
+            .mask
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum())
+    }
+
+    /// Inserts a whole set of keys.
+    pub(super) fn pour(&mut self, identity: &Identity, set: DigestSet) -> Result<()> {
+        let mut filter = self.make(identity)?;
+        set.pour_in_order(&mut filter)?;
+        self.filter = Some(filter);
+        Ok(())
+    }
+
+    /// The filter, also where no key came.
+    pub(super) fn finish(self, identity: &Identity) -> Result<AnyFilter> {
+        match self.filter {
+            Some(filter) => Ok(filter),
+            None => self.make(identity),
+        }
+    }
+}
+
+/// Refuses to let a filter grow beyond the memory.
+fn make_room(filter: &mut AnyFilter, keys: u64, usable: u64) -> Result<()> {
+    let (holds, needed) = match filter {
+        AnyFilter::DigestSet(set) => {
+            while set.room() < keys {
+                // While a table doubles, both exist.
+                let needed = set.slots().saturating_mul(24);
+                if needed > usable {
+                    break;
+                }
+                set.reserve(set.room() + 1)?;
+            }
+            (set.room() >= keys, set.slots().saturating_mul(24))
+        }
+        AnyFilter::Growable(filter) if filter.room() < keys => {
+            let needed = filter.bytes().saturating_add(filter.next_stage_bytes()?);
+            (needed <= usable, needed)
+        }
+        _ => return Ok(()),
+    };
+    if !holds {
+        bail!(
+            "to take more keys the filter would need {}, the memory budget is {}: nothing was \
+             written; allow more with --memory, or use --kind bloom",
+            format_size(needed.saturating_add(OVERHEAD)),
+            format_size(usable.saturating_add(OVERHEAD))
+        );
+    }
+    Ok(())
+}

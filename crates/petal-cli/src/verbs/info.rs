@@ -1,0 +1,256 @@
+//! `petal info`: what a filter is.
+//!
+//! Everything a file says of itself, and what its words say: fill, keys and
+//! error. A secret is not needed for any of it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use petal::sizing::{self, Collisions};
+use petal::{FileInfo, HasherRecord, KeyType, Measure, Shape};
+use sha2::{Digest, Sha256};
+
+use crate::args::InfoArgs;
+use crate::filters::named;
+use crate::os::display_name;
+use crate::output::Output;
+use crate::report::{self, Table, figure, probability};
+use crate::units::{format_count, format_size};
+
+/// A block of lines for each file on stdout, or a line of JSON.
+pub(crate) fn run(args: &InfoArgs) -> Result<ExitCode> {
+    let mut output = Output::stdout()?;
+    let mut code = ExitCode::SUCCESS;
+    let mut first = true;
+    for path in &args.filters {
+        match describe(path) {
+            Ok(table) if args.json => output.write(format!("{}\n", table.json()).as_bytes())?,
+            Ok(table) => {
+                let gap = if first { "" } else { "\n" };
+                let text = format!("{gap}{}\n{}", display_name(path), table.text_left("  "));
+                output.write(text.as_bytes())?;
+                first = false;
+            }
+            Err(error) => {
+                output.flush()?;
+                report::say(&format!("petal: {error:#}"));
+                code = ExitCode::from(crate::ERROR);
+            }
+        }
+    }
+    output.finish()?;
+    Ok(code)
+}
+
+fn describe(path: &Path) -> Result<Table> {
+    let info = petal::inspect(path).map_err(|error| named(path, error))?;
+    // A file between two generations has no checksums to go by.
+    if !info.dirty {
+        petal::verify(path).map_err(|error| named(path, error))?;
+    }
+    let measure = petal::measure(path).map_err(|error| named(path, error))?;
+    let sha256 = sha256(path).with_context(|| display_name(path))?;
+    let mut table = Table::default();
+    table.row("file", "", "", display_name(path));
+    keys(&mut table, &info);
+    shape(&mut table, &info);
+    load(&mut table, &info, &measure);
+    file(&mut table, &info, sha256);
+    Ok(table)
+}
+
+/// What the keys are.
+fn keys(table: &mut Table, info: &FileInfo) {
+    let kind = info.kind.name();
+    table.row("kind", "kind", kind, kind);
+    let keys = info.key_type.to_string();
+    table.row("key_type", "keys", keys.clone(), keys);
+    let flags = info.normalisation.to_string();
+    table.row("normalisation", "read from lines", flags.clone(), flags);
+    let (hasher, seed, check) = match info.hasher {
+        HasherRecord::Portable { seed } => ("portable", Some(seed), None),
+        HasherRecord::Keyed { check } => ("keyed", None, Some(format!("{check:016x}"))),
+    };
+    let text = match (seed, &check) {
+        (Some(seed), _) => format!("{hasher}, seed {seed}"),
+        (_, Some(check)) => format!("{hasher}, check value {check}"),
+        _ => hasher.to_owned(),
+    };
+    table.row("hasher", "hasher", text, hasher);
+    table.row("seed", "", "", seed);
+    table.row("check_value", "", "", check);
+    let labels: serde_json::Map<_, _> = info
+        .labels
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
+    for (name, value) in info.labels.iter() {
+        let text = format!("{name}={}", value.escape_debug());
+        table.text_row("label", text);
+    }
+    table.row("labels", "", "", labels);
+}
+
+/// What it was made for, and its shape.
+fn shape(table: &mut Table, info: &FileInfo) {
+    let promise = info.promise;
+    if let Some(promise) = promise {
+        let text = format!(
+            "{} keys at an error of {}",
+            format_count(promise.items),
+            probability(promise.error)
+        );
+        table.text_row("made for", text);
+    }
+    table.row("items", "", "", promise.map(|promise| promise.items));
+    table.row(
+        "promised_error",
+        "",
+        "",
+        promise.map(|promise| promise.error),
+    );
+    let (text, value) = match &info.shape {
+        Shape::Bloom(shape) => (
+            format!("{shape}, {} bits a key", shape.bits_per_key()),
+            serde_json::json!({
+                "regions": shape.regions(),
+                "blocks": shape.blocks(),
+                "block_words": shape.block().count(),
+            }),
+        ),
+        Shape::Classic(shape) => (
+            shape.to_string(),
+            serde_json::json!({ "m": shape.bits(), "k": shape.positions() }),
+        ),
+        Shape::Growable { plan, stages } => (
+            format!(
+                "{} stages from {} keys on, at an error of {}",
+                stages.len(),
+                format_count(plan.first()),
+                probability(plan.error())
+            ),
+            serde_json::json!({
+                "stages": stages.len(),
+                "first": plan.first(),
+                "error": plan.error(),
+                "ceiling": plan.declared_ceiling(),
+            }),
+        ),
+        Shape::DigestSet { slots } => (
+            format!("{} slots of 64 bits", format_count(*slots)),
+            serde_json::json!({ "slots": slots }),
+        ),
+        _ => (String::new(), serde_json::Value::Null),
+    };
+    table.row("geometry", "geometry", text, value);
+}
+
+/// How full it is, and what that means.
+fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
+    match info.insertions {
+        Some(count) => {
+            let text = format!("{} that changed a bit", format_count(count));
+            table.row("insertions", "insertions", text, count);
+        }
+        None => table.row(
+            "insertions",
+            "insertions",
+            "unknown",
+            serde_json::Value::Null,
+        ),
+    }
+    let keys = measure.estimated_len;
+    table.estimate("estimated_keys", "estimated keys", keys);
+    let fill = format!("{:.1} %", measure.fill * 100.0);
+    table.row("fill", "fill", fill, measure.fill);
+    let error = measure.error_now;
+    table.row("error_now", "error now", figure(error), error);
+    let collisions = match (info.hasher, info.key_type) {
+        (HasherRecord::Portable { .. }, KeyType::Int) => Collisions::Never,
+        _ => Collisions::Digest64,
+    };
+    let items = info.promise.map(|promise| promise.items);
+    let at_capacity = match (&info.shape, items) {
+        (Shape::Bloom(shape), Some(items)) => Some(sizing::split_error(*shape, items, collisions)),
+        (Shape::Classic(shape), Some(items)) => {
+            sizing::classic_error(items, shape.bits(), shape.positions(), collisions).ok()
+        }
+        (Shape::Growable { plan, .. }, _) => Some(plan.error()),
+        _ => None,
+    };
+    match at_capacity {
+        Some(error) => table.row("error_at_capacity", "error when full", figure(error), error),
+        None => table.row("error_at_capacity", "", "", serde_json::Value::Null),
+    }
+    let over = items.is_some_and(|items| match info.insertions {
+        Some(count) => count > items,
+        None => keys > items as f64,
+    });
+    let warning = if over {
+        "more keys than it was made for"
+    } else {
+        ""
+    };
+    let label = if over { "over capacity" } else { "" };
+    table.row("over_capacity", label, warning, over);
+}
+
+/// The file itself.
+fn file(table: &mut Table, info: &FileInfo, sha256: String) {
+    let text = format!(
+        "{} ({} bytes, payload {})",
+        format_size(info.file_bytes),
+        format_count(info.file_bytes),
+        format_count(info.payload_bytes)
+    );
+    table.row("file_bytes", "file", text, info.file_bytes);
+    table.row("payload_bytes", "", "", info.payload_bytes);
+    let version = u64::from(info.version);
+    table.row(
+        "format_version",
+        "format version",
+        version.to_string(),
+        version,
+    );
+    let generation = info.generation;
+    let text = match info.dirty {
+        true => format!("{generation}, and a writer was interrupted or is at work"),
+        false => generation.to_string(),
+    };
+    table.row("generation", "generation", text, generation);
+    table.row("dirty", "", "", info.dirty);
+    for (name, bytes) in info.attachments.iter() {
+        let size = format_size(bytes.len() as u64);
+        table.text_row("attachment", format!("{name}, {size}"));
+    }
+    let attachments: serde_json::Map<_, _> = info
+        .attachments
+        .iter()
+        .map(|(name, bytes)| (name.to_owned(), bytes.len().into()))
+        .collect();
+    table.row("attachments", "", "", attachments);
+    table.row("sha256", "SHA-256", sha256.clone(), sha256);
+}
+
+/// The SHA-256 of a file, in hex.
+fn sha256(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(bytes) => hasher.update(&buffer[..bytes]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(hasher
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}

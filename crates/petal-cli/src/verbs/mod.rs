@@ -1,0 +1,12 @@
+//! The verbs, one file or folder each: they put the parts together.
+
+pub(crate) mod add;
+pub(crate) mod build;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod dedup;
+pub(crate) mod info;
+pub(crate) mod man;
+pub(crate) mod merge;
+pub(crate) mod plan;
+pub(crate) mod verify;

@@ -1,0 +1,14 @@
+//! The command, run as a user runs it. One module a verb; they link once.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod add;
+mod build;
+mod check;
+mod dedup;
+mod dedup_state;
+mod info;
+mod manual;
+mod merge;
+mod plan;
+mod support;
