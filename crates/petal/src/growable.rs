@@ -182,13 +182,12 @@ impl Growable {
         ones / self.stages.iter().map(bits).sum::<f64>()
     }
 
-    /// The chunk's digests that no stage but the last has, as a mask.
-    fn seen_before(&self, digests: &[u64]) -> u64 {
-        let mut seen = [0];
+    /// Sets bit `i` of the mask for every digest that a stage before the last
+    /// one may have.
+    fn seen_before(&self, digests: &[u64], mask: &mut [u64]) {
         for stage in &self.stages[..self.stages.len() - 1] {
-            stage.contains_all_bits(digests, &mut seen);
+            stage.contains_all_bits(digests, mask);
         }
-        seen[0]
     }
 }
 
@@ -235,37 +234,44 @@ impl BitsMut for Growable {
     }
 
     fn insert_all_bits(&mut self, digests: &[u64], mask: &mut [u64]) -> Result<()> {
-        for (chunk, answers) in digests.chunks(64).zip(mask) {
-            if self.grows && self.room() < 64 {
+        let chunks = digests.chunks(CHUNK).zip(mask.chunks_mut(CHUNK / 64));
+        for (chunk, answers) in chunks {
+            if self.grows && self.room() < chunk.len() as u64 {
                 // The chain may grow within the chunk.
                 for (i, &digest) in chunk.iter().enumerate() {
-                    *answers |= u64::from(self.insert_bits(digest)?) << i;
+                    answers[i / 64] |= u64::from(self.insert_bits(digest)?) << (i % 64);
                 }
                 continue;
             }
-            let seen = self.seen_before(chunk);
-            let mut fresh = [0; 64];
-            let mut places = [0u8; 64];
+            let mut seen = [0; CHUNK / 64];
+            self.seen_before(chunk, &mut seen);
+            let mut fresh = [0; CHUNK];
+            let mut places = [0u16; CHUNK];
             let mut count = 0;
-            for (i, &digest) in (0u8..).zip(chunk) {
-                if seen >> i & 1 == 0 {
-                    (fresh[count], places[count]) = (digest, i);
-                    count += 1;
-                }
+            for (i, &digest) in (0u16..).zip(chunk) {
+                // Written in any case, kept only if it is fresh.
+                (fresh[count], places[count]) = (digest, i);
+                count += usize::from(seen[usize::from(i / 64)] >> (i % 64) & 1 == 0);
             }
             let Some(stage) = self.stages.last_mut() else {
                 continue;
             };
-            let mut changed = [0];
+            let mut changed = [0u64; CHUNK / 64];
             stage.insert_all_bits(&fresh[..count], &mut changed)?;
             for (i, &place) in places[..count].iter().enumerate() {
-                *answers |= (changed[0] >> i & 1) << place;
+                let bit = changed[i / 64] >> (i % 64) & 1;
+                answers[usize::from(place / 64)] |= bit << (place % 64);
             }
-            self.about.count(u64::from(changed[0].count_ones()));
+            let changed: u32 = changed.iter().map(|word| word.count_ones()).sum();
+            self.about.count(u64::from(changed));
         }
         Ok(())
     }
 }
+
+/// Digests that are looked up in the earlier stages before the rest goes into
+/// the last one: many, so that the look-ups overlap.
+const CHUNK: usize = 512;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,44 @@
 //! petal: *have I seen this key?*, for sets too large to keep.
+//!
+//! ```
+//! use petal::{AnyFilter, BloomFilter, Overwrite};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("seen.petal");
+//!
+//! let mut seen = BloomFilter::new(1_000_000, 0.001)?; // keys, error
+//! assert!(seen.insert("https://example.org/")?); // changed a bit: certainly new
+//! assert!(seen.contains("https://example.org/"));
+//! seen.save(&path, Overwrite::Replace)?;
+//!
+//! let again = AnyFilter::open(&path, None)?;
+//! assert!(again.contains_bytes(b"https://example.org/")?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is promised
+//!
+//! * **No false negative.** A key that was inserted is found, in every kind of
+//!   filter, in memory, saved, mapped and merged.
+//! * **The error is kept.** For a filter sized by (n, p) the expected share of
+//!   absent keys that are "seen", at n distinct keys, is at most p: for n from 1
+//!   to 10^12 and p from 0.5 to 1e-12. *Expected* is over hashes: one small filter
+//!   scatters around it. Two byte keys share a 64-bit digest with probability
+//!   2^-64, which is counted; p below `10 n / 2^64` is refused for byte keys.
+//!   Whoever *chooses* the keys can break this, unless the hasher is
+//!   [`KeyHasher::Keyed`].
+//! * **The same bits.** The same keys and parameters give the same bits, in any
+//!   order, on every machine: hashes, layout and file are specified.
+//! * **No surprise.** Constructors and files are checked before memory is
+//!   allocated; no bytes make a reader panic; saving is atomic.
+//!
+//! # Where to look
+//!
+//! Keys become 64-bit [`Digest`]s by a [`KeyHasher`]; text becomes keys by a
+//! [`normalise::Normalisation`]. [`BloomFilter`] is the default filter,
+//! [`GrowableFilter`] the one for an unknown number of keys, [`DigestSet`]
+//! the exact one while memory lasts. [`AnyFilter`] is what a file turns out to
+//! hold. [`sizing`] has the arithmetic. [`Contains`], [`Insert`] and [`Merge`] are
+//! the operations over digests, one at a time or in batches.
 
 mod any;
 mod arch;

@@ -16,7 +16,7 @@ use petal::sizing;
 use petal::{AnyFilter, Bloom, Contains, DigestSet, Digests, Growable, Identity, Insert, Promise};
 
 pub(crate) use loss::Loss;
-pub(crate) use plan::{CEILING, OVERHEAD, Plan, usable};
+pub(crate) use plan::{CEILING, FIRST_ITEMS, OVERHEAD, Plan, usable};
 
 use crate::args::WhenFull;
 use crate::units::format_size;

@@ -33,8 +33,9 @@ const MARGIN: f64 = 0.05;
 /// are taken to be distinct, and the table is made for all of them at once.
 const MOSTLY_DISTINCT: f64 = 0.8;
 
-/// First capacity of a filter for input of unknown length.
-const FIRST_ITEMS: u64 = 100_000;
+/// First capacity of a filter for input of unknown length: a few megabytes.
+/// Each question costs a look at every stage, so there should be few.
+pub(crate) const FIRST_ITEMS: u64 = 1_000_000;
 
 /// The plan of one run.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,7 +128,7 @@ impl Plan {
                 let items = raised(estimate.lines).max(1);
                 (GrowthPlan::ceiling(items, items, error)?, true)
             }
-            None => (GrowthPlan::open(FIRST_ITEMS, error)?, false),
+            None => (open_within(usable, error, collisions)?, false),
         };
         let stage = plan.stage(0)?;
         let first = sizing::split_for(stage.items, stage.error, collisions)?.bytes();
@@ -232,6 +233,21 @@ impl fmt::Display for Plan {
                 plan.error()
             ),
         }
+    }
+}
+
+/// Growth from [`FIRST_ITEMS`], or from fewer where these would take more than
+/// a quarter of the memory at once.
+fn open_within(usable: u64, error: f64, collisions: Collisions) -> Result<GrowthPlan> {
+    let mut first = FIRST_ITEMS;
+    loop {
+        let plan = GrowthPlan::open(first, error)?;
+        let stage = plan.stage(0)?;
+        let bytes = sizing::split_for(stage.items, stage.error, collisions)?.bytes();
+        if bytes <= usable / 4 || first < 2000 {
+            return Ok(plan);
+        }
+        first /= 2;
     }
 }
 

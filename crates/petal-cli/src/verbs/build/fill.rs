@@ -14,12 +14,9 @@ use crate::args::{BuildArgs, BuildKind, WhenFull};
 use crate::intake::Intake;
 use crate::report;
 use crate::sample::{self, Estimate};
-use crate::seen::{OVERHEAD, Plan, Seen, Taken};
+use crate::seen::{FIRST_ITEMS, OVERHEAD, Plan, Seen, Taken};
 use crate::units::{format_count, format_size};
 use crate::walk::Walk;
-
-/// First stage of a growable filter with a declared number of keys.
-const FIRST_ITEMS: u64 = 100_000;
 
 /// Slots of the first table of a set of digests.
 const FIRST_SLOTS: u64 = 64;

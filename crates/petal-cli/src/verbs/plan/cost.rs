@@ -7,8 +7,7 @@ use anyhow::{Result, bail};
 use petal::sizing::{self, ClassicGiven, ClassicPlan, Collisions, GrowthPlan, MAX_ITEMS};
 use petal::{DigestSet, SplitGeometry};
 
-/// First stage of a filter whose number of keys is not known.
-const FIRST_ITEMS: u64 = 100_000;
+use crate::seen::FIRST_ITEMS;
 
 /// What is known. Two of the first three decide the third.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
