@@ -149,7 +149,7 @@ def install_peers(folder):
 
 def generate(lines, folder):
     """The input file, its number of distinct lines and the generator's line of counts."""
-    run("cargo", "build", "--release", "--quiet", "--bin", "generate", cwd=BENCH)
+    run("cargo", "build", "--release", "--quiet", "--no-default-features", "--bin", "generate", cwd=BENCH)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"lines-{lines}.txt"
     partial = file.with_suffix(".partial")

@@ -1,6 +1,9 @@
-//! What the benchmarks share: generated inputs whose true answers are known by construction.
+//! What the benchmarks share.
 //!
-//! Measuring itself lives in the runners (`dedup.py` beside this crate). Nothing here uses petal,
-//! so that a fault of petal cannot hide in its own yardstick.
+//! [`lines`] generates inputs whose true answers are known by construction; it does not use petal,
+//! so that a fault of petal cannot hide in its own yardstick. [`filters`] runs petal and other
+//! filters side by side. The comparison of commands is `dedup.py` beside this crate.
 
+#[cfg(feature = "filters")]
+pub mod filters;
 pub mod lines;

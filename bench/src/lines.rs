@@ -159,22 +159,22 @@ fn packed(seed: u16, index: u64) -> u64 {
 
 /// Steele, Lea and Flood's SplitMix64 (2014): a counter under the mix below.
 #[derive(Clone, Debug)]
-struct SplitMix64(u64);
+pub(crate) struct SplitMix64(pub(crate) u64);
 
 impl SplitMix64 {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix64(self.0)
     }
 
     /// A draw from 0 to `bound` - 1, uniform up to a bias of `bound` / 2^64.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         mul_shift(self.next(), bound)
     }
 }
 
 /// David Stafford's mix 13, the finaliser of SplitMix64: a bijection of 64 bits.
-fn mix64(mut x: u64) -> u64 {
+pub(crate) fn mix64(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)

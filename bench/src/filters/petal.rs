@@ -1,0 +1,111 @@
+//! petal as its users call it, on a typed filter: single keys, and batches of keys.
+
+use petal::{BloomFilter, Bytes, Int, Key, KeyHasher, KeyKind, mask_words};
+
+use crate::filters::contestant::{Batches, Contestant};
+use crate::filters::keys::{Ints, Keys, Strings};
+
+/// Keys of one batched call.
+const BATCH: usize = 1024;
+
+/// How petal takes keys of a form.
+pub(crate) trait PetalKeys: Keys<Key: Key<Self::Kind>> {
+    /// petal's name for the form.
+    type Kind: KeyKind;
+    /// A key of a batch.
+    type Item<'a>: Key<Self::Kind>;
+
+    /// Calls `take` for every batch of the keys, in order.
+    fn each_batch(&self, take: impl for<'a> FnMut(&[Self::Item<'a>]));
+}
+
+impl PetalKeys for Ints {
+    type Kind = Int;
+    type Item<'a> = i64;
+
+    fn each_batch(&self, take: impl FnMut(&[i64])) {
+        self.0.chunks(BATCH).for_each(take);
+    }
+}
+
+impl PetalKeys for Strings {
+    type Kind = Bytes;
+    type Item<'a> = &'a [u8];
+
+    fn each_batch(&self, mut take: impl for<'a> FnMut(&[&'a [u8]])) {
+        let mut batch = [[].as_slice(); BATCH];
+        let mut keys = self.iter();
+        loop {
+            let mut count = 0;
+            for (place, key) in batch.iter_mut().zip(keys.by_ref()) {
+                *place = key;
+                count += 1;
+            }
+            if count == 0 {
+                return;
+            }
+            take(&batch[..count]);
+        }
+    }
+}
+
+/// A filter.
+pub(crate) struct Petal<K: PetalKeys>(BloomFilter<K::Kind>);
+
+impl<K: PetalKeys> Petal<K> {
+    /// A filter sized by petal.
+    pub(crate) fn new(items: usize, error: f64) -> petal::Result<Self> {
+        let hasher = KeyHasher::default();
+        BloomFilter::with_hasher(items as u64, error, hasher).map(Self)
+    }
+}
+
+/// Why the calls below cannot fail.
+const FITS: &str = "a filter in memory takes every key, and the mask has a bit for each";
+
+impl<K: PetalKeys> Contestant<K> for Petal<K> {
+    fn insert(&mut self, keys: &K) {
+        for key in keys.iter() {
+            self.0.insert(key).expect(FITS);
+        }
+    }
+
+    fn count(&mut self, keys: &K) -> usize {
+        let filter = &self.0;
+        keys.iter().filter(|&key| filter.contains(key)).count()
+    }
+
+    fn batches(&mut self) -> Option<&mut dyn Batches<K>> {
+        Some(self)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the bits are in memory")]
+    fn bits(&self) -> usize {
+        self.0.geometry().bits() as usize
+    }
+
+    fn error_from_bits(&self) -> Option<f64> {
+        Some(self.0.error_now())
+    }
+}
+
+impl<K: PetalKeys> Batches<K> for Petal<K> {
+    fn insert(&mut self, keys: &K) {
+        let mut mask = [0; mask_words(BATCH)];
+        keys.each_batch(|batch| self.0.insert_batch(batch, &mut mask).expect(FITS));
+    }
+
+    fn count(&mut self, keys: &K) -> usize {
+        let mut mask = [0; mask_words(BATCH)];
+        let mut seen = 0;
+        keys.each_batch(|batch| {
+            self.0.contains_batch(batch, &mut mask).expect(FITS);
+            let answered = &mask[..mask_words(batch.len())];
+            seen += answered
+                .iter()
+                .map(|word| word.count_ones() as usize)
+                .sum::<usize>();
+        });
+        seen
+    }
+}
