@@ -127,7 +127,9 @@ fn hash_all<'a, K: KeyKind, Q: Key<K>>(
     if let KeyHasher::Portable { seed: 0 } = hasher {
         const USUAL: &KeyHasher = &KeyHasher::Portable { seed: 0 };
         for (digest, key) in digests.iter_mut().zip(keys) {
-            *digest = key.digest_bits(USUAL);
+            // One by one: the compiler would mix integers two at a time with
+            // SSE2, which has no 64-bit multiplication, and be slower.
+            *digest = std::hint::black_box(key.digest_bits(USUAL));
         }
     } else {
         for (digest, key) in digests.iter_mut().zip(keys) {

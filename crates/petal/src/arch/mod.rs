@@ -199,7 +199,7 @@ mod tests {
             asked in proptest::collection::vec(any::<u64>(), 0..300),
             regions in 1u32..=4,
             half: bool,
-            blocks in prop_oneof![1u64..20, Just(511u64), Just(40_960u64)],
+            blocks in prop_oneof![1u64..20, Just(511u64), Just(40_960u64), Just(81_920u64)],
         ) {
             let block = if half { BlockWords::Four } else { BlockWords::Eight };
             let geometry = SplitGeometry::new(block, regions, blocks).unwrap();

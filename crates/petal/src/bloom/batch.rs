@@ -19,9 +19,9 @@ use crate::bloom::geometry::{lanes, next_region};
 /// group lie in one word of the mask.
 const GROUP: usize = 32;
 
-/// Filters up to this size are in the L2 cache, where fetching ahead only
-/// costs instructions.
-const CACHED_BYTES: usize = 1 << 20;
+/// Filters up to this size are asked without fetching ahead: they are in the
+/// L2 cache, or close to it, and independent questions overlap by themselves.
+const CACHED_BYTES: usize = 2 << 20;
 
 /// Where the blocks of a group are, and what is looked for in them: one entry
 /// a region for each digest.

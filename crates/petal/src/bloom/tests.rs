@@ -206,7 +206,7 @@ proptest! {
         regions in 1u32..=4,
         half: bool,
         // From filters in the cache to ones that are prefetched.
-        blocks in prop_oneof![1u64..512, Just(16_384u64), Just(20_480u64)],
+        blocks in prop_oneof![1u64..512, Just(16_384u64), Just(81_920u64)],
     ) {
         let block = if half { BlockWords::Four } else { BlockWords::Eight };
         let geometry = SplitGeometry::new(block, regions, blocks).unwrap();
