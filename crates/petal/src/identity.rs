@@ -161,7 +161,8 @@ impl About {
     }
 
     /// How many insertions changed a bit; `None` (unknown) after a union or
-    /// an intersection. A little less than the distinct keys, since a key
+    /// an intersection, and in a [`crate::ConcurrentBloom`], which has a
+    /// count of its own. A little less than the distinct keys, since a key
     /// that is falsely "seen" changes none.
     #[must_use]
     pub const fn insertions(&self) -> Option<u64> {

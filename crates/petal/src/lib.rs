@@ -35,6 +35,7 @@
 //!
 //! Keys become 64-bit [`Digest`]s by a [`KeyHasher`]; text becomes keys by a
 //! [`normalise::Normalisation`]. [`BloomFilter`] is the default filter,
+//! [`ConcurrentBloomFilter`] the same for many threads at once,
 //! [`GrowableFilter`] the one for an unknown number of keys, [`DigestSet`]
 //! the exact one while memory lasts. [`AnyFilter`] is what a file turns out to
 //! hold. [`sizing`] has the arithmetic. [`Contains`], [`Insert`] and [`Merge`] are
@@ -63,7 +64,9 @@ mod words;
 
 pub use any::{AnyFilter, Kind};
 pub use atomic::{AtomicFile, Overwrite, sync_directory};
-pub use bloom::{BlockWords, Bloom, BloomFilter, SplitGeometry};
+pub use bloom::{
+    BlockWords, Bloom, BloomFilter, ConcurrentBloom, ConcurrentBloomFilter, SplitGeometry,
+};
 pub use classic::{Classic, ClassicBloomFilter, ClassicGeometry};
 pub use digest_set::DigestSet;
 pub use error::{Error, FormatError, Result};

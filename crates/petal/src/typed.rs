@@ -114,11 +114,11 @@ impl<K: KeyKind, F: BitsMut> Typed<K, F> {
 
 /// Keys that are hashed before they are looked up: a multiple of 64, enough
 /// for the look-ups to overlap, and small enough for the stack.
-const BATCH: usize = 512;
+pub(crate) const BATCH: usize = 512;
 
 /// The digests of at most [`BATCH`] keys.
 #[inline(always)]
-fn hash_all<'a, K: KeyKind, Q: Key<K>>(
+pub(crate) fn hash_all<'a, K: KeyKind, Q: Key<K>>(
     hasher: &KeyHasher,
     keys: &[Q],
     digests: &'a mut [u64; BATCH],
@@ -137,6 +137,16 @@ fn hash_all<'a, K: KeyKind, Q: Key<K>>(
         }
     }
     &digests[..keys.len()]
+}
+
+impl<K, F> Typed<K, F> {
+    /// The filter in another form, with the same keys.
+    pub(crate) fn map<G>(self, form: impl FnOnce(F) -> G) -> Typed<K, G> {
+        Typed {
+            filter: form(self.filter),
+            keys: PhantomData,
+        }
+    }
 }
 
 impl<K, F: Merge> Merge for Typed<K, F> {

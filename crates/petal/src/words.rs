@@ -13,7 +13,11 @@ use std::fs::File;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+#[cfg(all(loom, test))]
+pub(crate) use loom::sync::atomic::AtomicU64;
 use memmap2::{Mmap, MmapMut, MmapOptions};
+#[cfg(not(all(loom, test)))]
+pub(crate) use std::sync::atomic::AtomicU64;
 
 use crate::error::{Error, Result};
 
@@ -202,6 +206,80 @@ impl fmt::Debug for Words {
             Owner::Shared(_) => "shared bytes",
         };
         write!(f, "Words({} in {owner})", self.len)
+    }
+}
+
+/// Words that many threads read and change at once.
+#[cfg(not(all(loom, test)))]
+#[derive(Debug)]
+pub(crate) struct AtomicWords {
+    /// Owned memory. While `self` exists, nothing but [`Self::get`] reaches it.
+    words: Words,
+}
+
+#[cfg(not(all(loom, test)))]
+impl AtomicWords {
+    /// Takes owned words as they are. Words in a file are copied, so that the
+    /// file stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] as [`Words::zeroed`], if they have to be copied.
+    pub(crate) fn new(words: Words) -> Result<Self> {
+        if matches!(words.owner, Owner::Heap(_) | Owner::Anonymous(_)) {
+            return Ok(Self { words });
+        }
+        let mut owned = Words::zeroed(words.get().len() as u64)?;
+        owned.get_mut()?.copy_from_slice(words.get());
+        Ok(Self { words: owned })
+    }
+
+    /// The words.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> &[AtomicU64] {
+        let Words { first, len, .. } = self.words;
+        // SAFETY: `first` is valid for reads and writes of `len` words while
+        // `owner` lives, and starts at a line or page, so it is aligned for
+        // `AtomicU64`, which has the size and the values of a `u64`. As
+        // nothing else reaches the memory while `self` exists, no access that
+        // is not atomic meets these.
+        #[expect(unsafe_code, reason = "plain memory, used atomically for a while")]
+        unsafe {
+            std::slice::from_raw_parts(first.as_ptr().cast::<AtomicU64>(), len)
+        }
+    }
+
+    /// The words, for one owner again.
+    pub(crate) fn into_words(self) -> Words {
+        self.words
+    }
+}
+
+/// For models of concurrent runs, whose atomics are more than a word: copies.
+#[cfg(all(loom, test))]
+#[derive(Debug)]
+pub(crate) struct AtomicWords {
+    words: Vec<AtomicU64>,
+}
+
+#[cfg(all(loom, test))]
+impl AtomicWords {
+    pub(crate) fn new(words: Words) -> Result<Self> {
+        Ok(Self {
+            words: words.get().iter().map(|&w| AtomicU64::new(w)).collect(),
+        })
+    }
+
+    pub(crate) fn get(&self) -> &[AtomicU64] {
+        &self.words
+    }
+
+    pub(crate) fn into_words(mut self) -> Words {
+        let mut words = Words::zeroed(self.words.len() as u64).expect("few words");
+        let plain = words.get_mut().expect("owned words");
+        for (plain, atomic) in plain.iter_mut().zip(&mut self.words) {
+            *plain = atomic.with_mut(|word| *word);
+        }
+        words
     }
 }
 

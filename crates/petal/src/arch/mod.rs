@@ -3,7 +3,8 @@
 //! [`Scalar`] is the specification. A vector kernel for a CPU gets a module
 //! of its own here and gives the same bits and answers. Holding a value of its
 //! type is the proof that the CPU can run it. [`Kernel::best`] chooses one
-//! when a filter is made; a batch is run by one call of it.
+//! when a filter is made; a batch is run by one call of it. [`atomic`] is the
+//! kernel for words that many threads share.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -63,6 +64,8 @@ macro_rules! dispatch {
         $run
     }};
 }
+
+pub(crate) mod atomic; // here, since it uses the macro
 
 impl Kernel {
     /// The fastest one that this CPU can run.

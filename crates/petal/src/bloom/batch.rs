@@ -38,7 +38,12 @@ impl<const R: usize> Group<R> {
 
     /// Locates the blocks of at most [`GROUP`] digests and fetches them.
     #[inline(always)]
-    fn locate<const W: usize>(&mut self, blocks: &[[u64; W]], region_blocks: u64, digests: &[u64]) {
+    fn locate<T, const W: usize>(
+        &mut self,
+        blocks: &[[T; W]],
+        region_blocks: u64,
+        digests: &[u64],
+    ) {
         let places = self.blocks.iter_mut().zip(&mut self.lanes);
         for (&digest, (indices, bits)) in digests.iter().zip(places) {
             let mut state = digest;
@@ -138,9 +143,9 @@ fn each_digest(digests: &[u64], mask: &mut [u64], mut probe: impl FnMut(u64) -> 
 /// lines of the following group already under way, and sets its bit of the
 /// mask where that is true. Returns how many were.
 #[inline(always)]
-fn each_group<B, const W: usize, const R: usize>(
+pub(crate) fn each_group<B, T, const W: usize, const R: usize>(
     blocks: &mut B,
-    as_slice: impl Fn(&B) -> &[[u64; W]],
+    as_slice: impl Fn(&B) -> &[[T; W]],
     region_blocks: u64,
     digests: &[u64],
     mask: &mut [u64],

@@ -6,11 +6,13 @@
 //! [`crate::sizing`].
 
 pub(crate) mod batch;
+mod concurrent;
 mod fill;
 pub(crate) mod geometry;
 #[cfg(test)]
 mod tests;
 
+pub use concurrent::{ConcurrentBloom, ConcurrentBloomFilter};
 pub use geometry::{BlockWords, SplitGeometry};
 
 use crate::arch::{Kernel, block_index};
