@@ -332,6 +332,35 @@ fn a_failure_leaves_the_old_output_whole() {
 }
 
 #[test]
+fn text_does_not_replace_a_filter() {
+    let folder = Folder::new();
+    let filter = folder.path("f");
+    run_with(["build", "-o", filter.to_str().unwrap()], b"a\n").ends_with(0);
+    let before = read(&filter);
+    run_with(["dedup", "-o", filter.to_str().unwrap()], b"a\n").refused(&["filter"]);
+    let state = folder.path("s");
+    let args = [
+        "dedup",
+        "--state",
+        state.to_str().unwrap(),
+        "-o",
+        filter.to_str().unwrap(),
+    ];
+    run_with(args, b"a\n").refused(&["filter"]);
+    assert_eq!(read(&filter), before);
+    run_with(["dedup", "--state", state.to_str().unwrap()], b"a\n").ends_with(0);
+    run_with(["add", state.to_str().unwrap()], b"b\n").refused(&["state"]);
+}
+
+#[test]
+fn the_smallest_error_works_for_files_too() {
+    let folder = Folder::new();
+    let file = folder.file("lines", "a\nb\na\n");
+    let ran = run(["dedup", "-p", "1e-12", file.to_str().unwrap()]).ends_with(0);
+    assert_eq!(ran.stdout, b"a\nb\n");
+}
+
+#[test]
 fn a_file_can_be_its_own_output() {
     let folder = Folder::new();
     let file = folder.file("file", "a\na\nb\n");

@@ -127,8 +127,11 @@ fn a_pipe_is_never_taken_for_one_that_was_finished() {
     let (state, out) = (folder.path("state"), folder.path("out"));
     let args = dedup(Path::new("-"), &state, Some(&out));
     run_with(&args, b"x\ny\n").ends_with(0);
+    run_with(&args, b"y\nz\n").refused(&["name another output"]);
+    assert_eq!(read(&out), b"x\ny\n");
+    let args = dedup(Path::new("-"), &state, Some(&folder.path("out2")));
     run_with(&args, b"y\nz\n").ends_with(0);
-    assert_eq!(read(&out), b"z\n");
+    assert_eq!(read(&folder.path("out2")), b"z\n");
     let more = ["-D".to_owned()];
     run_with(args.iter().chain(&more), b"y\n").refused(&["pipe"]);
 }
@@ -175,15 +178,52 @@ fn names_of_any_bytes_and_odd_intervals_are_fine() {
 }
 
 #[test]
-fn an_output_that_is_gone_is_made_again() {
+fn the_output_of_a_finished_run_is_not_emptied() {
     let folder = Folder::new();
     let (state, out) = (folder.path("state"), folder.path("out"));
     let a = folder.file("a", "x\ny\n");
     run(dedup(&a, &state, Some(&out))).ends_with(0);
+    std::fs::write(&a, "x\ny\nz\n").unwrap();
+    run(dedup(&a, &state, Some(&out))).refused(&["name another output"]);
+    assert_eq!(read(&out), b"x\ny\n");
+    // Other files are another run, and its output a new one.
+    let b = folder.file("b", "y\nw\n");
+    run(dedup(&b, &state, Some(&out))).ends_with(0);
+    assert_eq!(read(&out), b"w\n");
     std::fs::remove_file(&out).unwrap();
-    let ran = run(dedup(&a, &state, Some(&out))).ends_with(0);
-    assert!(!ran.stderr.contains("nothing to do"), "{}", ran.stderr);
-    assert_eq!(read(&out), b"");
+    run(dedup(&b, &state, Some(&out))).refused(&["not be printed again"]);
+}
+
+#[test]
+fn a_pipe_that_is_read_again_is_counted_once() {
+    let folder = Folder::new();
+    let (state, out) = (folder.path("state"), folder.path("out"));
+    let text = read(&urls()).repeat(3);
+    let mut args = dedup(Path::new("-"), &state, Some(&out));
+    let (mut kills, mut round) = (0, 0);
+    while kills < 10 {
+        let ended = run_and_kill(&args, Some(&text), moment(round), &mut Vec::new());
+        if let Some(code) = ended {
+            // 2 after a kill that met the run after its last save: it had
+            // finished, and its output is not emptied.
+            assert!(code == 0 || code == 2, "{code}");
+            assert!(read(&out) == first_occurrences(&text));
+            run_with(&args, &text).refused(&["name another output"]);
+            assert!(read(&out) == first_occurrences(&text));
+            std::fs::remove_file(&state).unwrap();
+        } else {
+            kills += 1;
+        }
+        round += 1;
+    }
+    args.extend(["--summary".to_owned(), "json".to_owned()]);
+    let ran = run_with(&args, &text);
+    if ran.code == Some(0) {
+        let lines = text.iter().filter(|&&byte| byte == b'\n').count();
+        assert_eq!(ran.json_count("lines"), lines);
+        assert_eq!(ran.json_count("unique") + ran.json_count("repeated"), lines);
+    }
+    assert!(read(&out) == first_occurrences(&text));
 }
 
 #[test]
@@ -218,8 +258,13 @@ fn a_second_run_on_one_state_is_refused() {
     assert!(first.wait_with_output().unwrap().status.success());
 }
 
-/// Kills a run at a moment of its own choice; true if it ended by itself.
-fn run_and_kill(args: &[String], stdin: Option<&[u8]>, after: Duration, out: &mut Vec<u8>) -> bool {
+/// Kills a run after some time; its exit status if it ended by itself.
+fn run_and_kill(
+    args: &[String],
+    stdin: Option<&[u8]>,
+    after: Duration,
+    out: &mut Vec<u8>,
+) -> Option<i32> {
     // Saves all the time, so that kills meet them.
     let often = ["--save-every".to_owned(), "0".to_owned()];
     let mut command = petal(args.iter().chain(&often));
@@ -240,16 +285,8 @@ fn run_and_kill(args: &[String], stdin: Option<&[u8]>, after: Duration, out: &mu
     let _ = child.kill();
     let status = child.wait().unwrap();
     out.extend(reader.join().unwrap());
-    match status.signal() {
-        Some(signal) => {
-            assert_eq!(signal, 9);
-            false
-        }
-        None => {
-            assert!(status.success(), "{status}");
-            true
-        }
-    }
+    assert!(status.signal().is_none_or(|signal| signal == 9), "{status}");
+    status.code()
 }
 
 /// Milliseconds for kill number `i`: spread over the run, and different for
@@ -268,13 +305,14 @@ fn fifty_kills_with_an_output_lose_and_repeat_nothing() {
     let args = dedup(&file, &state, Some(&out));
     let (mut kills, mut finished, mut round) = (0, 0, 0);
     while kills < 25 {
-        let done = run_and_kill(&args, None, moment(round), &mut Vec::new());
+        let ended = run_and_kill(&args, None, moment(round), &mut Vec::new());
         round += 1;
         assert!(round < 2000, "{kills} kills only");
         if state.exists() {
             verify(&state).ends_with(0);
         }
-        if done {
+        if let Some(code) = ended {
+            assert_eq!(code, 0);
             assert!(read(&out) == first_occurrences(&text));
             std::fs::remove_file(&state).unwrap();
             finished += 1;
@@ -311,7 +349,8 @@ fn fifty_kills_without_an_output_lose_nothing() {
         let mut joined = Vec::new();
         let (mut kills, mut round) = (0, 0);
         while kills < 13 {
-            if run_and_kill(&args, stdin, moment(round), &mut joined) {
+            if let Some(code) = run_and_kill(&args, stdin, moment(round), &mut joined) {
+                assert_eq!(code, 0);
                 std::fs::remove_file(&state).unwrap();
             } else {
                 kills += 1;

@@ -16,7 +16,15 @@ use crate::error::{Error, Result};
 /// writers hold the locks of two files of one name.
 #[derive(Debug)]
 pub struct FileLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Closing alone would not do: a child process between fork and exec
+        // has the descriptor as well, and with it the lock.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl FileLock {
@@ -37,7 +45,7 @@ impl FileLock {
             .open(&path)
             .map_err(|error| Error::io("create the lock file", Some(&path), error))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(Errno::WOULDBLOCK) => Err(Error::Locked { lock: path }),
             Err(error) => Err(Error::io("lock", Some(&path), error.into())),
         }
@@ -76,5 +84,21 @@ mod tests {
         FileLock::acquire(&link).unwrap();
         assert!(directory.path().join("filter.lock").exists());
         assert!(!directory.path().join("link.lock").exists());
+    }
+
+    #[test]
+    fn a_dropped_lock_is_free_while_children_are_started() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("filter");
+        std::thread::scope(|scope| {
+            let spawner = scope.spawn(|| {
+                for _ in 0..200 {
+                    std::process::Command::new("true").status().unwrap();
+                }
+            });
+            while !spawner.is_finished() {
+                drop(FileLock::acquire(&path).unwrap());
+            }
+        });
     }
 }

@@ -171,6 +171,7 @@ impl Output {
             return Self::stdout();
         }
         let name = display_name(path);
+        Self::refuse_filter(path, &name)?;
         let format = Compression::from_name(path);
         let error = |fault| OutputError {
             name: name.clone(),
@@ -199,6 +200,19 @@ impl Output {
         };
         let (file, new) = create().map_err(error)?;
         Ok(Self::new(name, file, format, true, Kind::Replace(new)))
+    }
+
+    /// Refuses to write text over a filter: only the verbs that make filters
+    /// replace one, with `--force`.
+    fn refuse_filter(path: &Path, name: &str) -> Result<(), OutputError> {
+        let is_regular = fs::metadata(path).is_ok_and(|facts| facts.is_file());
+        if is_regular && petal::inspect(path).is_ok() {
+            return Err(OutputError {
+                name: name.to_owned(),
+                fault: OutputFault::NotAFile("a filter, which text does not replace"),
+            });
+        }
+        Ok(())
     }
 
     /// A regular file that is written in place, compressed by its name as in
@@ -235,6 +249,7 @@ impl Output {
             Ok((file, FileId::of(&facts)))
         };
         let name = display_name(path);
+        Self::refuse_filter(path, &name)?;
         let (file, id) = match open() {
             Ok(opened) => opened,
             Err(fault) => return Err(OutputError { name, fault }),

@@ -126,7 +126,11 @@ impl Plan {
         let (plan, known) = match estimate {
             Some(estimate) => {
                 let items = raised(estimate.lines).max(1);
-                (GrowthPlan::ceiling(items, items, error)?, true)
+                let Ok(plan) = GrowthPlan::ceiling(items, items, error) else {
+                    // So small an error cannot be shared among stages.
+                    return Self::filter(budget, error, Some(items), None, collisions);
+                };
+                (plan, true)
             }
             None => (open_within(usable, error, collisions)?, false),
         };

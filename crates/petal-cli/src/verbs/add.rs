@@ -18,6 +18,7 @@ use crate::os::display_name;
 use crate::params;
 use crate::report::{self, Table, figure};
 use crate::units::{format_count, format_size};
+use crate::verbs::dedup;
 use crate::walk::Walk;
 
 /// Runs the verb.
@@ -42,6 +43,13 @@ pub(crate) fn run(args: &AddArgs) -> Result<ExitCode> {
     let lock = FileLock::acquire(path).map_err(|error| named(path, error))?;
     filters::check_target(path, true)?;
     let mut filter = filters::open(path, secret.as_ref())?;
+    if filter.about().attachment(dedup::ATTACHMENT).is_some() {
+        bail!(
+            "{}: is the state of `petal dedup`, which would take lines added to it for printed \
+             ones; give them to `petal dedup --state` instead",
+            display_name(path)
+        );
+    }
     let plan = format!(
         "{} of {}, {}",
         filter.kind(),

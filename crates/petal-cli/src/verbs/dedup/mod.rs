@@ -26,6 +26,7 @@ use crate::sample::{self, Estimate};
 use crate::seen::{Plan, Seen, Taken, bit};
 use crate::units::{format_count, format_size};
 use emit::{Emit, Reported, Verdict};
+pub(crate) use state::ATTACHMENT;
 use state::{Position, State};
 
 /// Lines a batch: enough to hide the latency of memory many times over, few
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &DedupArgs) -> Result<ExitCode> {
         Some(path) => State::open(path, &setup, args)?,
         None => State::none(),
     };
-    if state.is_done(args) {
+    if state.is_done() {
         report::say("petal: nothing to do: the state has finished these inputs");
         return Ok(ExitCode::SUCCESS);
     }
@@ -128,6 +129,8 @@ struct Run<'a> {
     emit: Emit,
     totals: Totals,
     fresh: Vec<u64>,
+    /// See [`State::read_again`].
+    read_again: u64,
     started: Instant,
 }
 
@@ -180,6 +183,7 @@ impl<'a> Run<'a> {
             reported: reported.map(|seen| Reported::new(seen, keys.digests())),
             keys,
             totals: state.totals(),
+            read_again: state.read_again(),
             args,
             setup,
             state,
@@ -284,7 +288,10 @@ impl<'a> Run<'a> {
                     if bit(&self.fresh, i) {
                         Verdict::New
                     } else {
-                        self.totals.repeated += 1;
+                        match self.read_again.checked_sub(1) {
+                            Some(left) => self.read_again = left,
+                            None => self.totals.repeated += 1,
+                        }
                         Verdict::Repeat {
                             first: self.reported.as_ref().is_none_or(|r| r.is_first(i)),
                         }

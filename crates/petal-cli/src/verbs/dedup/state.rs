@@ -24,7 +24,7 @@ use crate::os::display_name;
 use crate::seen::{Loss, Seen};
 
 /// The attachment's name in the filter file.
-const ATTACHMENT: &str = "dedup";
+pub(crate) const ATTACHMENT: &str = "dedup";
 
 /// The version of the record.
 const VERSION: u32 = 1;
@@ -80,6 +80,8 @@ struct Inputs {
     count: usize,
     /// A hash of the path, size and time of change of each.
     identity: String,
+    /// A hash of the paths alone.
+    paths: String,
     /// The first of them, for messages.
     first: Option<String>,
     /// Whether one of them is a stream, which cannot be recognised.
@@ -88,7 +90,7 @@ struct Inputs {
 
 impl Inputs {
     fn of(paths: &[PathBuf]) -> Result<Self> {
-        let mut text = Vec::new();
+        let (mut text, mut names) = (Vec::new(), Vec::new());
         for path in paths {
             if is_stream(path) {
                 text.extend(b"stream\0");
@@ -97,13 +99,19 @@ impl Inputs {
             let facts = path.metadata().with_context(|| display_name(path))?;
             let path = path.canonicalize().unwrap_or_else(|_| path.clone());
             text.extend(path.as_os_str().as_encoded_bytes());
+            names.extend(path.as_os_str().as_encoded_bytes());
+            names.push(0);
             let times = (facts.len(), facts.mtime(), facts.mtime_nsec());
             text.extend(format!("\0{times:?}\0").into_bytes());
         }
-        let hash = petal::KeyHasher::default().digest_bytes(&text).bits();
+        let hash = |bytes: &[u8]| {
+            let bits = petal::KeyHasher::default().digest_bytes(bytes).bits();
+            format!("{bits:016x}")
+        };
         Ok(Self {
             count: paths.len(),
-            identity: format!("{hash:016x}"),
+            identity: hash(&text),
+            paths: hash(&names),
             first: paths.first().map(|path| escaped(path)),
             has_stream: paths.is_empty() || paths.iter().any(|path| is_stream(path)),
         })
@@ -116,6 +124,7 @@ pub(super) struct State {
     record: Record,
     filter: Option<AnyFilter>,
     continues: bool,
+    read_again: u64,
 }
 
 /// The state file, locked.
@@ -136,6 +145,7 @@ impl State {
             record: Record::default(),
             filter: None,
             continues: false,
+            read_again: 0,
         }
     }
 
@@ -174,14 +184,15 @@ impl State {
             record: fresh,
             filter: None,
             continues: false,
+            read_again: 0,
         };
         if path.try_exists().with_context(|| display_name(path))? {
-            state.load(path, setup)?;
+            state.load(path, setup, args)?;
         }
         Ok(state)
     }
 
-    fn load(&mut self, path: &Path, setup: &Setup) -> Result<()> {
+    fn load(&mut self, path: &Path, setup: &Setup, args: &DedupArgs) -> Result<()> {
         let name = display_name(path);
         let secret = match &setup.identity.hasher {
             petal::KeyHasher::Keyed { secret } => Some(secret),
@@ -232,11 +243,7 @@ impl State {
             // Its keys stay; lines, output and losses are those of a new run.
             self.record.new = old.new;
             self.record.dropped = old.dropped;
-            let same = old.inputs == self.record.inputs
-                && old.output == self.record.output
-                && old.repeats_to == self.record.repeats_to;
-            self.record.finished = same && !old.inputs.has_stream;
-            self.record.kept = old.kept;
+            self.after_finished(&old, args, path)?;
         } else {
             self.check_same(&old, path)?;
             self.continues = true;
@@ -248,9 +255,48 @@ impl State {
                 // A stream is read from its beginning: what was done of it is
                 // in the filter, and is recognised.
                 self.record.position.offset = 0;
+                if at == 0 {
+                    // All of it is counted again.
+                    self.record.totals = Totals::default();
+                    self.read_again = self.record.new;
+                }
             }
         }
         self.filter = Some(filter);
+        Ok(())
+    }
+
+    /// A finished run whose output is named again: done if nothing differs, a
+    /// new run if the inputs are other files, and else refused, since an
+    /// output that starts anew would lose what it has.
+    fn after_finished(&mut self, old: &Record, args: &DedupArgs, path: &Path) -> Result<()> {
+        let Some(output) = output_file(args.output.as_ref()) else {
+            return Ok(());
+        };
+        if old.output != self.record.output {
+            return Ok(());
+        }
+        let length = output.metadata().ok().map(|facts| facts.len());
+        let repeats_are_there = output_file(args.repeats_to.as_ref()).is_none_or(Path::exists);
+        let inputs = &self.record.inputs;
+        let same = old.inputs == *inputs && !inputs.has_stream;
+        if same
+            && length == old.kept.main.length
+            && old.repeats_to == self.record.repeats_to
+            && repeats_are_there
+        {
+            self.record.finished = true;
+            return Ok(());
+        }
+        let has_lines = length.is_some_and(|length| length > 0);
+        if same || has_lines && (inputs.has_stream || old.inputs.paths == inputs.paths) {
+            bail!(
+                "{} is the output of the finished run of state {}, whose lines would not be \
+                 printed again: name another output, or remove state and output to begin anew",
+                display_name(output),
+                display_name(path)
+            );
+        }
         Ok(())
     }
 
@@ -287,13 +333,15 @@ impl State {
     }
 
     /// Whether a finished state is asked for the same inputs and outputs
-    /// again, and the output is still there.
-    pub(super) fn is_done(&self, args: &DedupArgs) -> bool {
-        let kept = self.record.kept.main.length;
+    /// again, and these are as it left them.
+    pub(super) const fn is_done(&self) -> bool {
         self.record.finished
-            && output_file(args.output.as_ref())
-                .and_then(|path| path.metadata().ok())
-                .is_some_and(|facts| Some(facts.len()) == kept)
+    }
+
+    /// Lines of a stream that were new before it was interrupted: as many
+    /// first readings will be met as repeats.
+    pub(super) const fn read_again(&self) -> u64 {
+        self.read_again
     }
 
     /// The filter of the earlier run, once.
