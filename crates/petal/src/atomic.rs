@@ -15,8 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::fstatvfs;
 use rustix::io::Errno;
 
-use crate::error::{Error, Result};
-use crate::format::not_a_file;
+use crate::error::{Error, Result, not_a_file};
 
 /// What becomes of a file that has the name already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,11 +12,11 @@
 
 use std::fmt;
 
-use crate::bloom::geometry::block_of;
 use crate::error::{Error, Result};
+use crate::geometry::block_of;
 use crate::hash::{Bytes, KeyHasher, KeyKind};
-use crate::identity::{About, Identity, Promise};
-use crate::sizing;
+use crate::identity::{About, Identity};
+use crate::sizing::{self, Promise};
 use crate::traits::{Bits, BitsMut, Merge};
 use crate::typed::Typed;
 use crate::words::{Words, and_words, ones, or_words};

@@ -12,8 +12,8 @@
 use std::hash::{BuildHasher, RandomState};
 
 use crate::arch::prefetch::prefetch;
-use crate::bloom::geometry::block_of;
 use crate::error::{Error, FormatError, Result};
+use crate::geometry::block_of;
 use crate::hash::Digests;
 use crate::identity::{About, Identity};
 use crate::traits::{Bits, BitsMut, Insert};
@@ -36,7 +36,7 @@ const FIRST_SLOTS: u64 = 64;
 /// search to be long.
 const LONGEST_WAY: usize = 1 << 16;
 
-/// Digests whose slots are under way at once (see `bloom::batch`).
+/// Digests whose slots are under way at once (see `arch::batch`).
 const GROUP: usize = 32;
 
 /// An exact set of digests. Asked about an absent key it is wrong with

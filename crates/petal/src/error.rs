@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// A result whose error is [`Error`].
@@ -196,6 +197,24 @@ impl From<FormatError> for Error {
 
 // The system's answer is part of the text: as a source it would be printed
 // twice by whoever prints a chain of errors.
+/// Says what a path is that is no regular file.
+pub(crate) fn not_a_file(path: &Path, found: std::fs::FileType) -> Error {
+    Error::NotAFile {
+        path: path.to_path_buf(),
+        found: if found.is_dir() {
+            "a directory"
+        } else if found.is_fifo() {
+            "a pipe"
+        } else if found.is_socket() {
+            "a socket"
+        } else if found.is_char_device() || found.is_block_device() {
+            "a device"
+        } else {
+            "no file"
+        },
+    }
+}
+
 impl std::error::Error for Error {}
 
 impl fmt::Display for Error {

@@ -8,11 +8,12 @@
 //! (2007), but the sum of the stages' errors is at most `p`, where theirs
 //! (and most implementations) let the first stage alone have all of it.
 
-use crate::bloom::{Bloom, SplitGeometry};
+use crate::bloom::Bloom;
 use crate::error::{Error, Result};
+use crate::geometry::SplitGeometry;
 use crate::hash::{Bytes, KeyHasher, KeyKind};
-use crate::identity::{About, Identity, Promise};
-use crate::sizing::GrowthPlan;
+use crate::identity::{About, Identity};
+use crate::sizing::{GrowthPlan, Promise};
 use crate::traits::{Bits, BitsMut};
 use crate::typed::Typed;
 

@@ -1,14 +1,14 @@
 //! What a filter says about itself besides its bits.
 //!
 //! Owns [`Identity`] (what decides the answers: hasher, key type,
-//! normalisation), [`Promise`] (for how many keys and which error it was
-//! made), [`Labels`], [`Attachments`], and [`About`], which is all of them:
-//! every kind of filter carries one, and the file records it.
+//! normalisation), [`Labels`], [`Attachments`], and [`About`], which is all of
+//! them and the [`Promise`] (for how many keys and which error the filter was
+//! made): every kind of filter carries one, and the file records it.
 
 use crate::error::{Error, FormatError, Result};
 use crate::hash::{KeyHasher, KeyType, Origin};
 use crate::normalise::Normalisation;
-use crate::sizing::Collisions;
+use crate::sizing::{Collisions, Promise};
 
 /// Everything outside of the bits that decides a filter's answers. Filters
 /// merge only if theirs are equal.
@@ -76,16 +76,6 @@ impl Identity {
         }
         Ok(())
     }
-}
-
-/// What a filter was made for. For a filter sized by (n, p): the expected
-/// error at `items` distinct keys is at most `error`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Promise {
-    /// Distinct keys, n.
-    pub items: u64,
-    /// Error, p: the expected share of absent keys that are answered "seen".
-    pub error: f64,
 }
 
 /// What every filter carries beside its bits.

@@ -49,6 +49,7 @@ mod classic;
 mod digest_set;
 mod error;
 mod format;
+mod geometry;
 mod growable;
 mod hash;
 mod identity;
@@ -64,9 +65,7 @@ mod words;
 
 pub use any::{AnyFilter, Kind};
 pub use atomic::{AtomicFile, Overwrite, sync_directory};
-pub use bloom::{
-    BlockWords, Bloom, BloomFilter, ConcurrentBloom, ConcurrentBloomFilter, SplitGeometry,
-};
+pub use bloom::{Bloom, BloomFilter, ConcurrentBloom, ConcurrentBloomFilter};
 pub use classic::{Classic, ClassicBloomFilter, ClassicGeometry};
 pub use digest_set::DigestSet;
 pub use error::{Error, FormatError, Result};
@@ -74,11 +73,13 @@ pub use format::{
     FileInfo, HasherRecord, MappedGeometry, MappedWriter, Measure, Shape, StageRecord,
     VERSION as FORMAT_VERSION, inspect, measure, verify,
 };
+pub use geometry::{BlockWords, SplitGeometry};
 pub use growable::{Growable, GrowableFilter};
 pub use hash::{
     Bytes, Digest, Digests, Int, Key, KeyHasher, KeyKind, KeyType, Origin, Secret, mix_int,
 };
-pub use identity::{About, Attachments, Identity, Labels, Promise};
+pub use identity::{About, Attachments, Identity, Labels};
 pub use lock::FileLock;
+pub use sizing::Promise;
 pub use traits::{Contains, Insert, Merge, mask_words};
 pub use typed::Typed;

@@ -21,9 +21,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::arch::block_index;
-use crate::bloom::batch::each_group;
-use crate::bloom::geometry::{BlockWords, SplitGeometry, lane_bit, lanes, next_region};
+use crate::arch::batch::each_group;
+use crate::arch::probe::block_index;
+use crate::geometry::{BlockWords, SplitGeometry, lane_bit, lanes, next_region};
 use crate::words::AtomicU64;
 
 /// Whether all bits of a digest are set.

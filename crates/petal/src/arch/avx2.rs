@@ -12,8 +12,8 @@ use std::arch::x86_64::{
     _mm256_testc_si256,
 };
 
-use crate::arch::{self, BlockKernel};
-use crate::bloom::batch;
+use crate::arch::batch;
+use crate::arch::probe::{self, BlockKernel};
 
 /// Proof that the CPU has AVX2: only [`Avx2::new`] makes one.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +26,8 @@ impl Avx2 {
     }
 }
 
-/// Enters code that is compiled for AVX2: the bodies are those of `arch` and
-/// `bloom::batch`, inlined.
+/// Enters code that is compiled for AVX2: the bodies are those of `probe` and
+/// `batch`, inlined.
 macro_rules! enter {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $body:path;)*) => {
         impl Avx2 {$(
@@ -49,9 +49,9 @@ macro_rules! enter {
 
 enter! {
     fn contains(words: &[u64], region_blocks: u64, digest: u64) -> bool
-        = arch::contains::<Avx2, W, R>;
+        = probe::contains::<Avx2, W, R>;
     fn insert(words: &mut [u64], region_blocks: u64, digest: u64) -> bool
-        = arch::insert::<Avx2, W, R>;
+        = probe::insert::<Avx2, W, R>;
     fn contains_all(words: &[u64], region_blocks: u64, digests: &[u64], mask: &mut [u64])
         = batch::contains_all::<Avx2, W, R>;
     fn insert_all(words: &mut [u64], region_blocks: u64, digests: &[u64], mask: &mut [u64])

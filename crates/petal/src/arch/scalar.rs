@@ -1,15 +1,15 @@
 //! The split-block kernel in plain Rust: the specification that every other
 //! kernel is tested against, bit for bit.
 
-use crate::arch::{self, BlockKernel};
-use crate::bloom::batch;
-use crate::bloom::geometry::lane_bit;
+use crate::arch::batch;
+use crate::arch::probe::{self, BlockKernel};
+use crate::geometry::lane_bit;
 
 /// Runs everywhere.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scalar;
 
-/// The bodies of `arch` and `bloom::batch` with this kernel. Not inlined, so
+/// The bodies of `probe` and `batch` with this kernel. Not inlined, so
 /// that the callers stay small where a vector kernel is the usual one.
 macro_rules! bodies {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $body:path;)*) => {
@@ -27,9 +27,9 @@ macro_rules! bodies {
 
 bodies! {
     fn contains(words: &[u64], region_blocks: u64, digest: u64) -> bool
-        = arch::contains::<Scalar, W, R>;
+        = probe::contains::<Scalar, W, R>;
     fn insert(words: &mut [u64], region_blocks: u64, digest: u64) -> bool
-        = arch::insert::<Scalar, W, R>;
+        = probe::insert::<Scalar, W, R>;
     fn contains_all(words: &[u64], region_blocks: u64, digests: &[u64], mask: &mut [u64])
         = batch::contains_all::<Scalar, W, R>;
     fn insert_all(words: &mut [u64], region_blocks: u64, digests: &[u64], mask: &mut [u64])

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use crate::bloom::geometry::SplitGeometry;
+use crate::geometry::SplitGeometry;
 
 /// The chance of a false answer in the blocks `blocks` of one region.
 fn region_error(words: &[u64], geometry: SplitGeometry, region: u64, blocks: Range<u64>) -> f64 {

@@ -1,26 +1,24 @@
 //! The default filter: split blocks, insert only.
 //!
 //! Owns [`Bloom`] and its typed form [`BloomFilter`]: geometry, words and
-//! description put together. The layout is in [`geometry`], batches in
-//! `batch`, measuring in `fill`, the bits themselves in `arch`, sizes in
-//! [`crate::sizing`].
+//! description put together. Measuring is in `fill`, the filter for many
+//! threads in `concurrent`. The layout is in [`crate::geometry`], the bits and
+//! batches of them in [`crate::arch`], sizes in [`crate::sizing`].
 
-pub(crate) mod batch;
 mod concurrent;
 mod fill;
-pub(crate) mod geometry;
 #[cfg(test)]
 mod tests;
 
 pub use concurrent::{ConcurrentBloom, ConcurrentBloomFilter};
-pub use geometry::{BlockWords, SplitGeometry};
 
-use crate::arch::{Kernel, block_index};
-use crate::bloom::geometry::next_region;
+use crate::arch::Kernel;
+use crate::arch::probe::block_index;
 use crate::error::{Error, Result};
+use crate::geometry::{SplitGeometry, next_region};
 use crate::hash::{Bytes, KeyHasher, KeyKind};
-use crate::identity::{About, Identity, Promise};
-use crate::sizing;
+use crate::identity::{About, Identity};
+use crate::sizing::{self, Promise};
 use crate::traits::{Bits, BitsMut, Merge};
 use crate::typed::Typed;
 use crate::words::{Words, and_words, ones, or_words};

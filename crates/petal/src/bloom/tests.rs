@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bloom::geometry::{block_of, lanes, next_region};
+use crate::geometry::{BlockWords, block_of, lane_bit, lanes, next_region};
 use crate::hash::{Digests, Int, KeyType, mix_int};
 use crate::sizing::split_error;
 use crate::traits::{Contains, Insert, mask_words};
@@ -112,9 +112,8 @@ fn hits_in_the_regions_are_independent() {
         for region in 0..4u32 {
             let start = block_index(geometry.blocks(), region as usize, state) * 8;
             let lanes = lanes(state);
-            let all = (0..8u32).all(|i| {
-                filter.words.get()[start + i as usize] & geometry::lane_bit(lanes, i) != 0
-            });
+            let all =
+                (0..8u32).all(|i| filter.words.get()[start + i as usize] & lane_bit(lanes, i) != 0);
             hit |= usize::from(all) << region;
             state = next_region(state);
         }
@@ -154,7 +153,7 @@ fn blocks_and_lanes_are_uniform() {
         let state = state_of_region[3];
         let block = usize::try_from(block_of(state, blocks)).unwrap();
         for word in 0..8usize {
-            let lane = geometry::lane_bit(lanes(state), u32::try_from(word).unwrap());
+            let lane = lane_bit(lanes(state), u32::try_from(word).unwrap());
             table[(block * 8 + word) * 64 + lane.trailing_zeros() as usize] += 1;
         }
     }

@@ -6,24 +6,21 @@
 use twox_hash::XxHash3_64;
 
 use super::cursor::Cursor;
-use super::sections::Sections;
+use super::sections::{HEADER_LEN, Sections};
 use super::{MAX_METADATA, VERSION};
 use crate::any::Kind;
-use crate::bloom::{BlockWords, SplitGeometry};
 use crate::classic::ClassicGeometry;
 use crate::error::{Error, FormatError, Result};
+use crate::geometry::{BlockWords, SplitGeometry};
 use crate::hash::{KeyHasher, KeyType, Secret};
-use crate::identity::Promise;
-
-/// Bytes of the header.
-pub(super) const LEN: usize = 192;
+use crate::sizing::Promise;
 
 /// First bytes of every file. The first is no text; the line end is lost
 /// where a transfer takes the file for text.
 pub(super) const MAGIC: [u8; 8] = *b"\x89petal\r\n";
 
 /// Bytes that the header's own checksum covers.
-const CHECKED: usize = LEN - 8;
+const CHECKED: usize = HEADER_LEN - 8;
 
 const DIRTY: u32 = 1;
 const INSERTIONS_UNKNOWN: u32 = 2;
@@ -240,7 +237,7 @@ pub(crate) struct Header {
 
 impl Header {
     /// The 192 bytes.
-    pub(super) fn encode(&self) -> [u8; LEN] {
+    pub(super) fn encode(&self) -> [u8; HEADER_LEN] {
         let (kind, geometry) = self.geometry.record();
         let (hasher, seed_or_check) = self.hasher.record();
         let key_type: u16 = match self.key_type {
@@ -257,7 +254,7 @@ impl Header {
         let (items, error) = promise_record(self.promise);
         let s = &self.sections;
 
-        let mut bytes = Vec::with_capacity(LEN);
+        let mut bytes = Vec::with_capacity(HEADER_LEN);
         bytes.extend(MAGIC);
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend(kind.to_le_bytes());
@@ -287,7 +284,7 @@ impl Header {
         bytes.resize(CHECKED, 0);
         let sum = XxHash3_64::oneshot(&bytes);
         bytes.extend(sum.to_le_bytes());
-        let mut header = [0; LEN];
+        let mut header = [0; HEADER_LEN];
         header.copy_from_slice(&bytes);
         header
     }
@@ -295,7 +292,7 @@ impl Header {
     /// Reads a header from the first bytes of a file (192, or as many as
     /// there are) and checks it against the length of the file.
     pub(super) fn decode(front: &[u8], file_len: u64) -> Result<Self, FormatError> {
-        let front = &front[..front.len().min(LEN)];
+        let front = &front[..front.len().min(HEADER_LEN)];
         let start = &front[..front.len().min(MAGIC.len())];
         if !MAGIC.starts_with(start) {
             return Err(FormatError::NotPetal {
@@ -303,7 +300,7 @@ impl Header {
             });
         }
         let too_short = FormatError::Length {
-            expected: LEN as u64,
+            expected: HEADER_LEN as u64,
             got: file_len,
         };
         let mut cursor = Cursor::new("header", front);
@@ -321,7 +318,7 @@ impl Header {
             }
             Err(_) => return Err(too_short),
         }
-        let Some(header) = front.first_chunk::<LEN>() else {
+        let Some(header) = front.first_chunk::<HEADER_LEN>() else {
             return Err(too_short);
         };
         let sum = Cursor::new("header", &header[CHECKED..]).u64()?;

@@ -3,13 +3,13 @@
 use super::header::{Geometry, HasherRecord, Header};
 use super::metadata::{Metadata, StageRecord, growth_missing};
 use crate::any::Kind;
-use crate::bloom::SplitGeometry;
 use crate::classic::ClassicGeometry;
 use crate::error::{FormatError, Result};
+use crate::geometry::SplitGeometry;
 use crate::hash::KeyType;
-use crate::identity::{Attachments, Labels, Promise};
+use crate::identity::{Attachments, Labels};
 use crate::normalise::Normalisation;
-use crate::sizing::GrowthPlan;
+use crate::sizing::{GrowthPlan, Promise};
 
 /// The shape of the filter in a file.
 #[derive(Debug, Clone, PartialEq)]

@@ -23,12 +23,13 @@ use super::source::{FileSource, Source};
 use super::write::empty_file;
 use crate::any::AnyFilter;
 use crate::atomic::{AtomicFile, Overwrite, resolve_links};
-use crate::bloom::SplitGeometry;
 use crate::classic::ClassicGeometry;
 use crate::error::{Error, FormatError, Result};
+use crate::geometry::SplitGeometry;
 use crate::hash::{KeyHasher, Secret};
-use crate::identity::{About, Identity, Labels, Promise};
+use crate::identity::{About, Identity, Labels};
 use crate::lock::FileLock;
+use crate::sizing::Promise;
 use crate::traits::{Bits, BitsMut};
 use crate::words::{self, Words};
 

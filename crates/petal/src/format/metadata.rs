@@ -7,11 +7,11 @@
 use super::MAX_METADATA;
 use super::cursor::Cursor;
 use super::header::{field, promise_decode, split_decode, split_record};
-use crate::bloom::SplitGeometry;
 use crate::error::{Error, FormatError, Result};
-use crate::identity::{About, Attachments, KeptField, Labels, Promise};
+use crate::geometry::SplitGeometry;
+use crate::identity::{About, Attachments, KeptField, Labels};
 use crate::normalise::Normalisation;
-use crate::sizing::GrowthPlan;
+use crate::sizing::{GrowthPlan, Promise};
 
 const NORMALISATION: u16 = 1;
 const GROWTH: u16 = 2;

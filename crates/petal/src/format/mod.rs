@@ -34,7 +34,6 @@ pub use info::{FileInfo, Shape};
 pub use mapped::{MappedGeometry, MappedWriter};
 pub use metadata::StageRecord;
 pub use read::{Measure, inspect, measure, verify};
-pub(crate) use source::not_a_file;
 
 /// The version of the format that is written, and the only one that is read.
 /// Version 0 may change without notice until version 1 is frozen.

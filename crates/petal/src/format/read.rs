@@ -11,10 +11,11 @@ use std::sync::Arc;
 use twox_hash::XxHash3_64;
 
 use super::checksum::{is_zero, sum, zero_sum};
-use super::header::{self, Geometry, HasherRecord, Header, field};
+use super::header::{Geometry, HasherRecord, Header, field};
 use super::info::FileInfo;
 use super::metadata::Metadata;
 use super::payload::Runs;
+use super::sections::HEADER_LEN;
 use super::source::{FileSource, Source};
 use super::{MIB, metadata};
 use crate::any::AnyFilter;
@@ -225,17 +226,17 @@ pub(super) struct Front {
 impl Front {
     pub(super) fn read<S: Source + ?Sized>(source: &S) -> Result<Self> {
         let mut scratch = Vec::new();
-        let len = usize::try_from(source.len()).map_or(header::LEN, |len| len.min(header::LEN));
+        let len = usize::try_from(source.len()).map_or(HEADER_LEN, |len| len.min(HEADER_LEN));
         let header = Header::decode(source.read(0, len, &mut scratch)?, source.len())?;
 
         let sections = &header.sections;
-        let rest = index(sections.payload_offset)? - header::LEN;
-        let rest = source.read(header::LEN as u64, rest, &mut scratch)?;
+        let rest = index(sections.payload_offset)? - HEADER_LEN;
+        let rest = source.read(HEADER_LEN as u64, rest, &mut scratch)?;
         let (bytes, padding) = rest.split_at(index(sections.metadata_len)?);
         if sum(bytes) != header.metadata_sum {
             return Err(FormatError::Checksum {
                 part: "metadata",
-                offset: header::LEN as u64,
+                offset: HEADER_LEN as u64,
             }
             .into());
         }

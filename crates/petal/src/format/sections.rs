@@ -5,9 +5,13 @@
 //! 0      | 192      |       | a multiple of 64
 //! ```
 //!
-//! Everything follows from the lengths of metadata and payload.
+//! Everything follows from the lengths of metadata and payload. What the bytes
+//! mean is not known here.
 
-use super::{ALIGN, MIB, header};
+use super::{ALIGN, MIB};
+
+/// Bytes of the header.
+pub(super) const HEADER_LEN: usize = 192;
 
 /// Offsets and lengths of the parts of a file, in bytes. No sum of them
 /// passes 2^64.
@@ -24,7 +28,7 @@ impl Sections {
     /// The parts of a file with so much metadata and payload, or `None` past
     /// 2^64 bytes.
     pub(super) fn new(metadata_len: u64, payload_len: u64) -> Option<Self> {
-        let payload_offset = (header::LEN as u64)
+        let payload_offset = (HEADER_LEN as u64)
             .checked_add(metadata_len)?
             .checked_next_multiple_of(ALIGN)?;
         let table_offset = payload_offset.checked_add(payload_len)?;
@@ -53,6 +57,6 @@ impl Sections {
 
     /// Zeros between metadata and payload.
     pub(super) const fn padding(&self) -> u64 {
-        self.payload_offset - header::LEN as u64 - self.metadata_len
+        self.payload_offset - HEADER_LEN as u64 - self.metadata_len
     }
 }

@@ -1,12 +1,12 @@
 //! Where the bytes of a file come from: the file, or memory.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, not_a_file};
 
 /// Bytes at offsets.
 pub(super) trait Source {
@@ -81,24 +81,6 @@ impl FileSource {
             path: path.to_path_buf(),
             len: metadata.len(),
         })
-    }
-}
-
-/// Says what a path is that is no regular file.
-pub(crate) fn not_a_file(path: &Path, found: std::fs::FileType) -> Error {
-    Error::NotAFile {
-        path: path.to_path_buf(),
-        found: if found.is_dir() {
-            "a directory"
-        } else if found.is_fifo() {
-            "a pipe"
-        } else if found.is_socket() {
-            "a socket"
-        } else if found.is_char_device() || found.is_block_device() {
-            "a device"
-        } else {
-            "no file"
-        },
     }
 }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::checksum::{is_zero, sum, table_bytes, zero_sum};
 use super::contents::{Contents, Stored};
-use super::header::{self, HasherRecord, Header};
+use super::header::{HasherRecord, Header};
 use super::metadata::{self, Metadata};
 use super::payload::Runs;
-use super::sections::Sections;
+use super::sections::{HEADER_LEN, Sections};
 use crate::any::AnyFilter;
 use crate::atomic::{AtomicFile, Overwrite};
 use crate::error::{Error, FormatError, Result};
@@ -125,7 +125,7 @@ impl Contents<'_> {
     fn frame(&self) -> Result<Frame> {
         let plan = self.plan()?;
         let mut sums = Vec::new();
-        let mut room = header::LEN as u64 + plan.sections.metadata_len;
+        let mut room = HEADER_LEN as u64 + plan.sections.metadata_len;
         self.each_mib(|mib| {
             if is_zero(mib) {
                 sums.push(zero_sum(mib.len()));

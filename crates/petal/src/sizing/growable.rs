@@ -13,9 +13,8 @@
 //! Compare Almeida, Baquero, Preguica and Hutchison, "Scalable Bloom
 //! filters" (2007), for the geometric rule.
 
-use super::{MAX_ITEMS, MIN_ERROR, check_error, check_items};
+use super::{MAX_ITEMS, MIN_ERROR, Promise, check_error, check_items};
 use crate::error::{Error, Result};
-use crate::identity::Promise;
 
 /// Without a ceiling stage `i` gets this share of the error, times
 /// [`OPEN_RATIO`]`^i`; all together less than the whole.

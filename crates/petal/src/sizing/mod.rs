@@ -3,8 +3,9 @@
 //! Owns every formula and all rounding between (items `n`, error `p`) or a
 //! memory budget and the shape of a filter, and back from a shape and its
 //! load to the expected error. Pure functions: they hold no filter, read no
-//! clock and allocate nothing but small vectors. The shapes themselves
-//! belong to the filters ([`crate::bloom::geometry`]).
+//! clock and allocate nothing but small vectors. Also owns
+//! [`Promise`]. The shapes themselves are not here: that of split blocks is in
+//! [`crate::SplitGeometry`].
 //!
 //! The promise: **the expected error at `n` distinct keys is at most `p`**,
 //! for `n` from 1 to [`MAX_ITEMS`] and `p` from [`MIN_ERROR`] up to, but
@@ -44,6 +45,16 @@ const DIGESTS: f64 = 18_446_744_073_709_551_616.0;
 
 /// Byte keys take at most one part in this of their error from shared digests.
 const COLLISION_SHARE: f64 = 10.0;
+
+/// What a filter was made for. For a filter sized by (n, p): the expected
+/// error at `items` distinct keys is at most `error`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Promise {
+    /// Distinct keys, n.
+    pub items: u64,
+    /// Error, p: the expected share of absent keys that are answered "seen".
+    pub error: f64,
+}
 
 /// Whether two different keys can share a digest. A shared digest is a false
 /// positive in every filter, whatever its size.

@@ -2,7 +2,7 @@
 //!
 //! Owns the expected error of a [`SplitGeometry`] under a load and the
 //! search for the geometry that fits items, error or bytes. The layout is
-//! [`crate::bloom::geometry`]'s; growth is [`super::GrowthPlan`]'s.
+//! [`crate::geometry`]'s; growth is [`super::GrowthPlan`]'s.
 //!
 //! A key is answered wrongly with "yes" when, in each region, the block that
 //! it falls into has the right bit set in each of its words. `J` of the `n`
@@ -19,8 +19,8 @@ use super::{
     Collisions, MAX_BYTES, MAX_ITEMS, MIN_ERROR, check_bytes, check_error, check_items,
     check_items_and_error, largest, least,
 };
-use crate::bloom::geometry::{BlockWords, MIN_FOLDED_BLOCKS, SplitGeometry, round_down_blocks};
 use crate::error::{Error, Result};
+use crate::geometry::{BlockWords, MIN_FOLDED_BLOCKS, SplitGeometry, round_down_blocks};
 
 /// The layouts a size is chosen from, in order of preference.
 const SHAPES: [Shape; 5] = [

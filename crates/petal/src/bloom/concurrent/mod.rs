@@ -1,7 +1,7 @@
 //! The filter that many threads fill and ask at once.
 //!
 //! Owns [`ConcurrentBloom`], its typed form [`ConcurrentBloomFilter`], and the
-//! ways from and to [`Bloom`]. The layout is that of [`super::geometry`]; the
+//! ways from and to [`Bloom`]. The layout is that of [`crate::geometry`]; the
 //! bits are set in [`crate::arch::atomic`], which also says why its memory
 //! orderings suffice.
 
@@ -17,11 +17,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::arch::atomic;
 use crate::bloom::concurrent::count::StripedCount;
-use crate::bloom::{Bloom, BloomFilter, SplitGeometry};
+use crate::bloom::{Bloom, BloomFilter};
 use crate::error::Result;
+use crate::geometry::SplitGeometry;
 use crate::hash::{Bytes, Digest, Digests, Key, KeyHasher, KeyKind};
-use crate::identity::{About, Identity, Promise};
-use crate::sizing;
+use crate::identity::{About, Identity};
+use crate::sizing::{self, Promise};
 #[cfg(doc)]
 use crate::traits::mask_words;
 use crate::traits::{Bits, Contains, clear_mask};

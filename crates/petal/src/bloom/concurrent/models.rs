@@ -15,8 +15,7 @@ use loom::thread;
 
 use super::*;
 use crate::arch::atomic::{contains_in, insert_in};
-use crate::bloom::BlockWords;
-use crate::bloom::geometry::{lane_bit, lanes};
+use crate::geometry::{BlockWords, lane_bit, lanes};
 use crate::hash::KeyType;
 use crate::traits::BitsMut;
 

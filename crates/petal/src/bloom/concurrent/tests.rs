@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::AnyFilter;
-use crate::bloom::BlockWords;
 use crate::error::Error;
+use crate::geometry::BlockWords;
 use crate::hash::{Int, KeyType, mix_int};
 use crate::sizing::split_error;
 use crate::traits::{BitsMut, Insert, Merge, mask_words};

@@ -6,13 +6,13 @@ use crate::format::MIB;
 use crate::format::checksum::{sum, table_bytes};
 use crate::format::header::{self, Header};
 use crate::format::read::{Front, verify_source};
-use crate::format::sections::Sections;
+use crate::format::sections::{HEADER_LEN, Sections};
 
-const HEADER_SUM: usize = header::LEN - 8;
+const HEADER_SUM: usize = HEADER_LEN - 8;
 
 /// Gives the header a right checksum.
 fn seal(bytes: &mut [u8]) {
-    if let Some(header) = bytes.first_chunk_mut::<{ header::LEN }>() {
+    if let Some(header) = bytes.first_chunk_mut::<{ HEADER_LEN }>() {
         let sum = sum(&header[..HEADER_SUM]).to_le_bytes();
         header[HEADER_SUM..].copy_from_slice(&sum);
     }
@@ -27,7 +27,7 @@ fn seal_all(bytes: &mut [u8]) {
     let parts = |bytes: &[u8]| {
         let (metadata, payload) = (word(bytes, 96)?, word(bytes, 104)?);
         let (len, table) = (word(bytes, 112)?, word(bytes, 120)?);
-        let metadata = bytes.get(header::LEN..header::LEN.checked_add(metadata)?)?;
+        let metadata = bytes.get(HEADER_LEN..HEADER_LEN.checked_add(metadata)?)?;
         let payload = bytes.get(payload..payload.checked_add(len)?)?;
         let sums: Vec<u64> = payload.chunks(MIB).map(sum).collect();
         Some((sum(metadata), table, table_bytes(&sums)))
@@ -421,7 +421,7 @@ fn headers_are_read_as_written() {
         let bytes = sample.filter.to_bytes().unwrap();
         let Front { header, .. } = Front::read(bytes.as_slice()).unwrap();
         let encoded = header.encode();
-        assert_eq!(encoded, bytes[..header::LEN]);
+        assert_eq!(encoded, bytes[..HEADER_LEN]);
         let decoded = Header::decode(&encoded, bytes.len() as u64).unwrap();
         assert_eq!(decoded, header);
     }

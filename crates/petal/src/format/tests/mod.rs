@@ -14,9 +14,9 @@ use proptest::prelude::*;
 use crate::atomic::Overwrite;
 use crate::error::Error;
 use crate::hash::{KeyHasher, KeyType, Secret};
-use crate::identity::{About, Identity, KeptField, Labels, Promise};
+use crate::identity::{About, Identity, KeptField, Labels};
 use crate::normalise::Normalisation;
-use crate::sizing::GrowthPlan;
+use crate::sizing::{GrowthPlan, Promise};
 use crate::testing::cases;
 use crate::traits::{Bits, BitsMut, Contains};
 use crate::{

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::*;
-use crate::bloom::geometry::{block_of, lanes, next_region};
+use crate::geometry::{block_of, lanes, next_region};
 
 const FORMAT: &str = include_str!("../../../../../FORMAT.md");
 
@@ -163,7 +163,10 @@ fn a_whole_file_is_stated() {
 fn numbers_of_the_layout_are_stated() {
     for text in [
         format!("version of the format: {}", crate::FORMAT_VERSION),
-        format!("The header has {} bytes", crate::format::header::LEN),
+        format!(
+            "The header has {} bytes",
+            crate::format::sections::HEADER_LEN
+        ),
         format!("at most {} bytes", crate::format::MAX_METADATA),
         format!("Labels take at most {} bytes", Labels::MAX_BYTES),
         format!("attachments at most {} bytes", Attachments::MAX_BYTES),

@@ -7,7 +7,7 @@ mod split;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bloom::geometry::{BlockWords, SplitGeometry};
+use crate::geometry::{BlockWords, SplitGeometry};
 
 /// Errors of p over the whole range, and keys up to the limit.
 pub(super) fn any_error() -> impl Strategy<Value = f64> {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::{any_collisions, any_error, any_items, assert_near, eight, rounded};
-use crate::bloom::geometry::{BlockWords, SplitGeometry, round_up_blocks};
+use crate::geometry::{BlockWords, SplitGeometry, round_up_blocks};
 use crate::testing::cases;
 
 /// A geometry of about `bits` bits a key, with so many keys that the ratio

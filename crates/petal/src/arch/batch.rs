@@ -1,8 +1,8 @@
 //! Batches: many digests in one call, so that the memory works in parallel.
 //!
-//! Owns the order of prefetching and probing. The bits of a block belong to
-//! the kernels in [`crate::arch`], which also compile these loops, each for
-//! its own CPU.
+//! Owns the order of prefetching and probing. It does not touch the bits of
+//! a block, and does not know the kernels that do: they compile these loops,
+//! each for its own CPU.
 //!
 //! ```text
 //! group 0: locate and prefetch
@@ -11,8 +11,8 @@
 //! ```
 
 use crate::arch::prefetch::prefetch;
-use crate::arch::{self, BlockKernel, block_index, blocks};
-use crate::bloom::geometry::{lanes, next_region};
+use crate::arch::probe::{self, BlockKernel, block_index, blocks};
+use crate::geometry::{lanes, next_region};
 
 /// Digests whose lines are under way at once: enough to cover the latency of
 /// memory, few enough for the L1 cache. Divides 64, so that the answers of a
@@ -68,7 +68,7 @@ pub(crate) fn contains_all<K: BlockKernel, const W: usize, const R: usize>(
 ) {
     if size_of_val(words) <= CACHED_BYTES {
         each_digest(digests, mask, |digest| {
-            arch::contains::<K, W, R>(kernel, words, region_blocks, digest)
+            probe::contains::<K, W, R>(kernel, words, region_blocks, digest)
         });
         return;
     }
@@ -102,7 +102,7 @@ pub(crate) fn insert_all<K: BlockKernel, const W: usize, const R: usize>(
 ) -> u64 {
     if size_of_val(words) <= CACHED_BYTES {
         return each_digest(digests, mask, |digest| {
-            arch::insert::<K, W, R>(kernel, words, region_blocks, digest)
+            probe::insert::<K, W, R>(kernel, words, region_blocks, digest)
         });
     }
     let mut blocks = words.as_chunks_mut::<W>().0;

@@ -2,7 +2,8 @@
 //!
 //! Owns [`SplitGeometry`] and the arithmetic from a digest to block and bit
 //! positions. It holds no words, does not choose sizes
-//! ([`crate::sizing`]), and does not touch bits (`arch`).
+//! ([`crate::sizing`]), does not touch bits ([`crate::arch`]), and knows no
+//! filter.
 //!
 //! ```text
 //! region 0                         region 1 (if any)
