@@ -54,7 +54,9 @@ enum Owner {
 // `&mut self`, and every owner may be moved to and used from another thread.
 #[expect(unsafe_code, reason = "a raw pointer into memory that the value owns")]
 unsafe impl Send for Words {}
-// SAFETY: `&Words` gives reads only; nothing is changed behind a shared reference.
+// SAFETY: `&Words` gives reads only, and nothing in this process changes the
+// words behind a shared reference, but for a file that somebody maps for
+// reading while it is written in place, which `open_mapped` forbids.
 #[expect(unsafe_code, reason = "a raw pointer into memory that the value owns")]
 unsafe impl Sync for Words {}
 
@@ -317,8 +319,9 @@ fn first_word(bytes: &[u8], offset: usize, count: usize) -> Result<NonNull<u64>>
 /// Maps a whole file for reading.
 pub(crate) fn map(file: &File) -> std::io::Result<Mmap> {
     // SAFETY: the words are plain integers, so any bytes are valid values.
-    // That nobody truncates the file meanwhile is asked of the caller in the
-    // documentation of `open_mapped`; petal itself replaces files by renaming.
+    // That nobody shortens or rewrites the file meanwhile is asked of the
+    // caller in the documentation of `open_mapped`; petal itself replaces
+    // files by renaming, but for its writer in place.
     #[expect(unsafe_code, reason = "mapping a file")]
     unsafe {
         MmapOptions::new().map(file)

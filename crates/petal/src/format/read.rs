@@ -49,9 +49,12 @@ impl AnyFilter {
     /// the payload is not read ([`verify`] does that). A [`DigestSet`], and
     /// on a big-endian machine every filter, is read as by [`Self::open`].
     ///
-    /// Nobody may shorten the file while the filter lives: a question would
-    /// end the process, as with every mapped file. Petal never does: it
-    /// replaces files by renaming.
+    /// Nobody may shorten or rewrite the file while the filter lives, as with
+    /// every mapped file: shortened, a question would end the process. Petal
+    /// replaces files by renaming. The one exception is a
+    /// [`crate::MappedWriter`], which changes the file in place: do not map
+    /// a file for reading while one is at work on it, in this process or
+    /// another; [`Self::open`] it instead.
     ///
     /// # Errors
     /// As for [`Self::open`].
