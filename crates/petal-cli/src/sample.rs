@@ -27,7 +27,16 @@ pub(crate) struct Estimate {
     pub(crate) distinct_share: f64,
 }
 
+/// Share of distinct records in a sample from which on most records of the
+/// input are taken to be distinct.
+const MOSTLY_DISTINCT: f64 = 0.8;
+
 impl Estimate {
+    /// Whether a table is best made for all records at once.
+    pub(crate) fn is_mostly_distinct(&self) -> bool {
+        self.distinct_share >= MOSTLY_DISTINCT
+    }
+
     /// The same for one of so many equal parts of the lines.
     pub(crate) const fn divided_by(self, parts: u64) -> Self {
         Self {

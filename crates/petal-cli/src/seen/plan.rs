@@ -29,10 +29,6 @@ const SLOTS_PER_DIGEST: f64 = 4.0 / 3.0;
 /// What a sample may be wrong by: an estimate is raised by this share.
 const MARGIN: f64 = 0.05;
 
-/// Share of distinct lines in a sample from which on most lines of the input
-/// are taken to be distinct, and the table is made for all of them at once.
-const MOSTLY_DISTINCT: f64 = 0.8;
-
 /// First capacity of a filter for input of unknown length: a few megabytes.
 /// Each question costs a look at every stage, so there should be few.
 pub(crate) const FIRST_ITEMS: u64 = 1_000_000;
@@ -78,7 +74,7 @@ impl Plan {
         // Poured when a quarter of the memory is used: the filter, which
         // exists beside the table while it is filled, then gets three.
         let quarter = (usable / 4 / 8).max(64);
-        let known = estimate.is_some_and(|e| e.distinct_share >= MOSTLY_DISTINCT);
+        let known = estimate.is_some_and(Estimate::is_mostly_distinct);
         let lines = estimate.map(|estimate| estimate.lines);
         if let Some(slots) = lines.map(slots_for).filter(|&s| s <= usable / 2 / 8) {
             // Where repeats dominate, the table starts small and doubles.

@@ -21,10 +21,6 @@ use crate::walk::Walk;
 /// Slots of the first table of a set of digests.
 const FIRST_SLOTS: u64 = 64;
 
-/// Share of distinct lines in a sample from which on a table is made for all
-/// lines at once.
-const MOSTLY_DISTINCT: f64 = 0.8;
-
 /// What a run works with.
 pub(super) struct Fill<'a> {
     pub(super) args: &'a BuildArgs,
@@ -172,7 +168,7 @@ impl Fill<'_> {
     fn digests(&mut self) -> Result<Filled> {
         let estimate = sample::estimate_paths(self.walk.files, self.walk.options.terminator);
         let slots = estimate
-            .filter(|estimate| estimate.distinct_share >= MOSTLY_DISTINCT)
+            .filter(Estimate::is_mostly_distinct)
             .map(|estimate| DigestSet::slots_for(estimate.lines))
             .filter(|&slots| slots <= self.usable / 8)
             .unwrap_or(FIRST_SLOTS);
