@@ -333,7 +333,12 @@ impl DigestSet {
     ) -> Result<()> {
         let fetch = |set: &Self, group: &[u64]| {
             for &digest in group {
-                prefetch(set.slots.get(), set.first_slot(digest));
+                prefetch(
+                    set.slots
+                        .get()
+                        .as_ptr()
+                        .wrapping_add(set.first_slot(digest)),
+                );
             }
         };
         let mut groups = digests.chunks(GROUP).peekable();

@@ -15,6 +15,7 @@ use std::ops::Range;
 use siphasher::sip::SipHasher13;
 use twox_hash::XxHash3_64;
 
+use crate::arch::wide::wide;
 use crate::error::{Error, Result};
 
 /// The two types of key. They never mix: the bytes `"7"` and the integer 7
@@ -395,6 +396,18 @@ impl KeyKind for Int {
 pub trait Key<K: KeyKind> {
     /// The 64 bits of this key's digest under a hasher.
     fn digest_bits(&self, hasher: &KeyHasher) -> u64;
+
+    /// The same for many keys: `digests[i]` becomes that of `keys[i]`. Stops
+    /// at the end of the shorter one.
+    #[inline]
+    fn digest_bits_of_all(keys: &[Self], hasher: &KeyHasher, digests: &mut [u64])
+    where
+        Self: Sized,
+    {
+        for (digest, key) in digests.iter_mut().zip(keys) {
+            *digest = key.digest_bits(hasher);
+        }
+    }
 }
 
 impl<T: AsRef<[u8]> + ?Sized> Key<Bytes> for T {
@@ -410,6 +423,23 @@ macro_rules! int_keys {
             #[inline]
             fn digest_bits(&self, hasher: &KeyHasher) -> u64 {
                 hasher.bits_of_int(i64::from(*self))
+            }
+
+            #[inline]
+            fn digest_bits_of_all(keys: &[Self], hasher: &KeyHasher, digests: &mut [u64]) {
+                let places = digests.iter_mut().zip(keys);
+                match *hasher {
+                    KeyHasher::Portable { seed } => wide(|| {
+                        for (digest, key) in places {
+                            *digest = mix_int(i64::from(*key), seed);
+                        }
+                    }),
+                    KeyHasher::Keyed { .. } => {
+                        for (digest, key) in places {
+                            *digest = key.digest_bits(hasher);
+                        }
+                    }
+                }
             }
         }
     )*};

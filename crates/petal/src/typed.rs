@@ -125,16 +125,9 @@ pub(crate) fn hash_all<'a, K: KeyKind, Q: Key<K>>(
 ) -> &'a [u64] {
     // The usual hasher gets a loop of its own, without a question a key.
     if let KeyHasher::Portable { seed: 0 } = hasher {
-        const USUAL: &KeyHasher = &KeyHasher::Portable { seed: 0 };
-        for (digest, key) in digests.iter_mut().zip(keys) {
-            // One by one: the compiler would mix integers two at a time with
-            // SSE2, which has no 64-bit multiplication, and be slower.
-            *digest = std::hint::black_box(key.digest_bits(USUAL));
-        }
+        Q::digest_bits_of_all(keys, &KeyHasher::Portable { seed: 0 }, digests);
     } else {
-        for (digest, key) in digests.iter_mut().zip(keys) {
-            *digest = key.digest_bits(hasher);
-        }
+        Q::digest_bits_of_all(keys, hasher, digests);
     }
     &digests[..keys.len()]
 }

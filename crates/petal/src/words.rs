@@ -21,11 +21,10 @@ pub(crate) use std::sync::atomic::AtomicU64;
 
 use crate::error::{Error, Result};
 
-/// From this size on, owned words are an anonymous mapping.
-const MAP_FROM_BYTES: u64 = 64 << 10;
-/// From this size on, the system is asked for pages of 2 MiB.
-#[cfg(target_os = "linux")]
-const HUGE_FROM_BYTES: u64 = 2 << 20;
+/// From this size on, owned words are an anonymous mapping and the system is
+/// asked for pages of 2 MiB. Below, memory that the process had before is
+/// cleared sooner than the system hands out pages of 4 KiB one by one.
+const MAP_FROM_BYTES: u64 = 2 << 20;
 
 /// One cache line, so that a heap vector of them is aligned to it.
 #[derive(Clone, Copy)]
@@ -88,11 +87,9 @@ impl Words {
         }
         let byte_len = usize::try_from(bytes).map_err(|_| refused())?;
         let mut map = MmapMut::map_anon(byte_len).map_err(|_| refused())?;
+        // Advice only: a system without huge pages is merely slower.
         #[cfg(target_os = "linux")]
-        if bytes >= HUGE_FROM_BYTES {
-            // Advice only: a system without huge pages is merely slower.
-            let _ = map.advise(memmap2::Advice::HugePage);
-        }
+        let _ = map.advise(memmap2::Advice::HugePage);
         let first = NonNull::from(map.as_mut()).cast();
         Ok(Self {
             first,

@@ -21,21 +21,29 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::arch::batch::each_group;
-use crate::arch::probe::block_index;
+use crate::arch::batch::each_ahead;
+use crate::arch::probe::{block_index, flags};
 use crate::geometry::{BlockWords, SplitGeometry, lane_bit, lanes, next_region};
 use crate::words::AtomicU64;
 
 /// Whether all bits of a digest are set.
 #[inline(always)]
 pub(crate) fn contains(words: &[AtomicU64], geometry: SplitGeometry, digest: u64) -> bool {
-    dispatch!(@ geometry, |W, R| contains_in::<W, R>(words, geometry.blocks(), digest))
+    dispatch!(geometry, |W, R| contains_in::<W, R>(
+        words,
+        geometry.blocks(),
+        digest
+    ))
 }
 
 /// Sets the bits of a digest. True if this call changed one of them.
 #[inline(always)]
 pub(crate) fn insert(words: &[AtomicU64], geometry: SplitGeometry, digest: u64) -> bool {
-    dispatch!(@ geometry, |W, R| insert_in::<W, R>(words, geometry.blocks(), digest))
+    dispatch!(geometry, |W, R| insert_in::<W, R>(
+        words,
+        geometry.blocks(),
+        digest
+    ))
 }
 
 /// Sets bit `i` of the mask for every digest that may be present.
@@ -45,16 +53,17 @@ pub(crate) fn contains_all(
     digests: &[u64],
     mask: &mut [u64],
 ) {
-    dispatch!(@ geometry, |W, R| {
-        each_group(
-            &mut words.as_chunks::<W>().0,
-            |blocks| blocks,
+    dispatch!(geometry, |W, R| {
+        let blocks = words.as_chunks::<W>().0;
+        each_ahead(
+            blocks.as_ptr(),
             geometry.blocks(),
             digests,
             mask,
-            |blocks, indices: &[usize; R], lanes: &[u64; R]| {
+            flags,
+            |indices: &[usize; R], lanes: &[u64; R]| {
                 let mut places = indices.iter().zip(lanes);
-                places.all(|(&index, &lanes)| has(&blocks[index], lanes))
+                u8::from(places.all(|(&index, &lanes)| has(&blocks[index], lanes)))
             },
         );
     });
@@ -71,19 +80,20 @@ pub(crate) fn insert_all(
     digests: &[u64],
     mask: &mut [u64],
 ) -> u64 {
-    dispatch!(@ geometry, |W, R| {
-        each_group(
-            &mut words.as_chunks::<W>().0,
-            |blocks| blocks,
+    dispatch!(geometry, |W, R| {
+        let blocks = words.as_chunks::<W>().0;
+        each_ahead(
+            blocks.as_ptr(),
             geometry.blocks(),
             digests,
             mask,
-            |blocks, indices: &[usize; R], lanes: &[u64; R]| {
+            flags,
+            |indices: &[usize; R], lanes: &[u64; R]| {
                 let mut changed = false;
                 for (&index, &lanes) in indices.iter().zip(lanes) {
                     changed |= set(&blocks[index], lanes);
                 }
-                changed
+                u8::from(changed)
             },
         )
     })

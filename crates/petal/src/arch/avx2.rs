@@ -3,7 +3,7 @@
 //! ```text
 //! lanes, four times      shifted right by 58, 52, 46, 40  (28 .. 10 for words 4 to 7)
 //! bits                   1 << (low six bits of each)
-//! has                    no bit that the block lacks:  testc(block, bits)
+//! lacking                unless the block has all bits:  testc(block, bits)
 //! ```
 
 use std::arch::x86_64::{
@@ -12,64 +12,35 @@ use std::arch::x86_64::{
     _mm256_testc_si256,
 };
 
-use crate::arch::batch;
-use crate::arch::probe::{self, BlockKernel};
+use crate::arch::probe::BlockKernel;
+use crate::arch::wide;
 
-/// Proof that the CPU has AVX2: only [`Avx2::new`] makes one.
+/// Proof that the CPU has what [`wide::has_avx2`] asks for: only
+/// [`Avx2::new`] and code compiled for it make one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Avx2(());
 
 impl Avx2 {
     /// The proof, if it is true.
     pub(crate) fn new() -> Option<Self> {
-        std::arch::is_x86_feature_detected!("avx2").then_some(Self(()))
+        wide::has_avx2().then_some(Self(()))
     }
 }
 
-/// Enters code that is compiled for AVX2: the bodies are those of `probe` and
-/// `batch`, inlined.
-macro_rules! enter {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $body:path;)*) => {
-        impl Avx2 {$(
-            #[inline]
-            pub(crate) fn $name<const W: usize, const R: usize>(self, $($argument: $type),*) $(-> $result)? {
-                #[target_feature(enable = "avx2")]
-                fn entered<const W: usize, const R: usize>(kernel: Avx2, $($argument: $type),*) $(-> $result)? {
-                    $body(kernel, $($argument),*)
-                }
-                // SAFETY: holding an `Avx2` proves that the CPU has AVX2.
-                #[expect(unsafe_code, reason = "calling code compiled for AVX2")]
-                unsafe {
-                    entered::<W, R>(self, $($argument),*)
-                }
-            }
-        )*}
-    };
-}
-
-enter! {
-    fn contains(words: &[u64], region_blocks: u64, digest: u64) -> bool
-        = probe::contains::<Avx2, W, R>;
-    fn insert(words: &mut [u64], region_blocks: u64, digest: u64) -> bool
-        = probe::insert::<Avx2, W, R>;
-    fn contains_all(words: &[u64], region_blocks: u64, digests: &[u64], mask: &mut [u64])
-        = batch::contains_all::<Avx2, W, R>;
-    fn insert_all(words: &mut [u64], region_blocks: u64, digests: &[u64], mask: &mut [u64])
-        -> u64 = batch::insert_all::<Avx2, W, R>;
-}
+compile!(Avx2, Avx2(()), "avx2,bmi2,popcnt");
 
 impl BlockKernel for Avx2 {
     #[inline(always)]
-    fn has<const W: usize>(self, block: &[u64; W], lanes: u64) -> bool {
+    fn lacking<const W: usize>(self, block: &[u64; W], lanes: u64) -> u8 {
         // SAFETY: holding an `Avx2` proves that the CPU has AVX2.
         #[expect(unsafe_code, reason = "calling code compiled for AVX2")]
         unsafe {
-            has(block.as_chunks().0, lanes)
+            lacking(block.as_chunks().0, lanes)
         }
     }
 
     #[inline(always)]
-    fn set<const W: usize>(self, block: &mut [u64; W], lanes: u64) -> bool {
+    fn set<const W: usize>(self, block: &mut [u64; W], lanes: u64) -> u8 {
         // SAFETY: holding an `Avx2` proves that the CPU has AVX2.
         #[expect(unsafe_code, reason = "calling code compiled for AVX2")]
         unsafe {
@@ -78,28 +49,28 @@ impl BlockKernel for Avx2 {
     }
 }
 
-/// Whether the parts of a block have their bits.
+/// 1 if the parts of a block lack one of their bits, else 0.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn has(block: &[[u64; 4]], lanes: u64) -> bool {
+fn lacking(block: &[[u64; 4]], lanes: u64) -> u8 {
     let mut all = true;
     for (i, part) in block.iter().enumerate() {
         all &= _mm256_testc_si256(load(part), bits(lanes, i)) == 1;
     }
-    all
+    u8::from(!all)
 }
 
-/// Sets the bits of the parts of a block. True if one was not set before.
+/// Sets the bits of the parts of a block. 1 if one was not set before.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn set(block: &mut [[u64; 4]], lanes: u64) -> bool {
+fn set(block: &mut [[u64; 4]], lanes: u64) -> u8 {
     let mut all = true;
     for (i, part) in block.iter_mut().enumerate() {
         let (words, bits) = (load(part), bits(lanes, i));
         all &= _mm256_testc_si256(words, bits) == 1;
         store(part, _mm256_or_si256(words, bits));
     }
-    !all
+    u8::from(!all)
 }
 
 /// The bits of four words: of words 0 to 3 for part 0, of 4 to 7 for part 1.

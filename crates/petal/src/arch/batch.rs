@@ -5,54 +5,48 @@
 //! each for its own CPU.
 //!
 //! ```text
-//! group 0: locate and prefetch
-//! group 1: locate and prefetch | group 0: probe
-//! group 2: locate and prefetch | group 1: probe ...
+//!    digest:  0  1  2 .. 31 32 33 34 ..
+//!    locate, fetch        ^              32 ahead of the probe, in a ring
+//!    probe       ^                       its lines have arrived
 //! ```
 
 use crate::arch::prefetch::prefetch;
-use crate::arch::probe::{self, BlockKernel, block_index, blocks};
+use crate::arch::probe::{self, BlockKernel, Blocks, BlocksMut, block_index};
 use crate::geometry::{lanes, next_region};
 
-/// Digests whose lines are under way at once: enough to cover the latency of
-/// memory, few enough for the L1 cache. Divides 64, so that the answers of a
-/// group lie in one word of the mask.
-const GROUP: usize = 32;
+/// How many digests are located, and their lines under way, before the first
+/// of them is probed: enough to cover the latency of memory, few enough for
+/// the L1 cache. Divides 64, so that a turn of the ring fills half a word of
+/// the mask.
+const AHEAD: usize = 32;
 
 /// Filters up to this size are asked without fetching ahead: they are in the
 /// L2 cache, or close to it, and independent questions overlap by themselves.
 const CACHED_BYTES: usize = 2 << 20;
 
-/// Where the blocks of a group are, and what is looked for in them: one entry
-/// a region for each digest.
-struct Group<const R: usize> {
-    blocks: [[usize; R]; GROUP],
-    lanes: [[u64; R]; GROUP],
+/// Where the blocks of a digest are, and what is looked for in them: one
+/// entry a region.
+#[derive(Clone, Copy)]
+struct Place<const R: usize> {
+    blocks: [usize; R],
+    lanes: [u64; R],
 }
 
-impl<const R: usize> Group<R> {
-    const EMPTY: Self = Self {
-        blocks: [[0; R]; GROUP],
-        lanes: [[0; R]; GROUP],
+impl<const R: usize> Place<R> {
+    const NONE: Self = Self {
+        blocks: [0; R],
+        lanes: [0; R],
     };
 
-    /// Locates the blocks of at most [`GROUP`] digests and fetches them.
+    /// Locates the blocks of a digest and fetches them.
     #[inline(always)]
-    fn locate<T, const W: usize>(
-        &mut self,
-        blocks: &[[T; W]],
-        region_blocks: u64,
-        digests: &[u64],
-    ) {
-        let places = self.blocks.iter_mut().zip(&mut self.lanes);
-        for (&digest, (indices, bits)) in digests.iter().zip(places) {
-            let mut state = digest;
-            for region in 0..R {
-                indices[region] = block_index(region_blocks, region, state);
-                bits[region] = lanes(state);
-                prefetch(blocks, indices[region]);
-                state = next_region(state);
-            }
+    fn locate<B>(&mut self, first: *const B, region_blocks: u64, digest: u64) {
+        let mut state = digest;
+        for region in 0..R {
+            self.blocks[region] = block_index(region_blocks, region, state);
+            self.lanes[region] = lanes(state);
+            prefetch(first.wrapping_add(self.blocks[region]));
+            state = next_region(state);
         }
     }
 }
@@ -66,28 +60,30 @@ pub(crate) fn contains_all<K: BlockKernel, const W: usize, const R: usize>(
     digests: &[u64],
     mask: &mut [u64],
 ) {
+    let blocks = Blocks::<W, R>::new(words, region_blocks);
+    let flags = |values: &[u8; 64]| !kernel.flags(values);
     if size_of_val(words) <= CACHED_BYTES {
-        each_digest(digests, mask, |digest| {
-            probe::contains::<K, W, R>(kernel, words, region_blocks, digest)
+        each_digest(digests, mask, flags, |digest| {
+            probe::lacking(kernel, &blocks, digest)
         });
-        return;
+    } else {
+        let blocks = words.as_chunks::<W>().0;
+        each_ahead(
+            blocks.as_ptr(),
+            region_blocks,
+            digests,
+            mask,
+            flags,
+            |indices: &[usize; R], bits: &[u64; R]| {
+                let mut lacking = 0;
+                // No early end: the lines are there, and a wrong guess costs more.
+                for region in 0..R {
+                    lacking |= kernel.lacking(&blocks[indices[region]], bits[region]);
+                }
+                lacking
+            },
+        );
     }
-    let mut blocks = blocks::<W>(words);
-    each_group(
-        &mut blocks,
-        |blocks| blocks,
-        region_blocks,
-        digests,
-        mask,
-        |blocks, indices: &[usize; R], bits: &[u64; R]| {
-            let mut all = true;
-            // No early end: the lines are there, and a wrong guess costs more.
-            for region in 0..R {
-                all &= kernel.has(&blocks[indices[region]], bits[region]);
-            }
-            all
-        },
-    );
 }
 
 /// Inserts every digest in order; sets bit `i` of the mask where that
@@ -100,77 +96,97 @@ pub(crate) fn insert_all<K: BlockKernel, const W: usize, const R: usize>(
     digests: &[u64],
     mask: &mut [u64],
 ) -> u64 {
+    let flags = |values: &[u8; 64]| kernel.flags(values);
     if size_of_val(words) <= CACHED_BYTES {
-        return each_digest(digests, mask, |digest| {
-            probe::insert::<K, W, R>(kernel, words, region_blocks, digest)
+        let mut blocks = BlocksMut::<W, R>::new(words, region_blocks);
+        return each_digest(digests, mask, flags, |digest| {
+            probe::set(kernel, &mut blocks, digest)
         });
     }
-    let mut blocks = words.as_chunks_mut::<W>().0;
-    each_group(
-        &mut blocks,
-        |blocks| blocks,
+    let blocks = words.as_chunks_mut::<W>().0;
+    each_ahead(
+        blocks.as_ptr(),
         region_blocks,
         digests,
         mask,
-        |blocks, indices: &[usize; R], bits: &[u64; R]| {
-            let mut changed = false;
+        flags,
+        |indices: &[usize; R], bits: &[u64; R]| {
+            let mut lacking = 0;
             for region in 0..R {
-                changed |= kernel.set(&mut blocks[indices[region]], bits[region]);
+                lacking |= kernel.set(&mut blocks[indices[region]], bits[region]);
             }
-            changed
+            lacking
         },
     )
 }
 
-/// Calls `probe` for every digest in order and sets its bit of the mask where
-/// that is true. Returns how many were.
+/// A word with the first `count` bits set, 1 to 64.
 #[inline(always)]
-fn each_digest(digests: &[u64], mask: &mut [u64], mut probe: impl FnMut(u64) -> bool) -> u64 {
+const fn first_bits(count: usize) -> u64 {
+    u64::MAX >> (64 - count)
+}
+
+/// Calls `probe` for every digest in order and sets the bits of the mask that
+/// `flags` makes of the values. Returns how many bits that are.
+///
+/// The values are collected as bytes and become bits 64 at a time (`flags`):
+/// a bit each would take longer than the probe of a line that is at hand.
+#[inline(always)]
+fn each_digest(
+    digests: &[u64],
+    mask: &mut [u64],
+    flags: impl Fn(&[u8; 64]) -> u64,
+    mut probe: impl FnMut(u64) -> u8,
+) -> u64 {
     let mut count = 0;
     for (chunk, word) in digests.chunks(64).zip(mask) {
-        // Collected here: in the mask each bit would wait for the one before.
-        let mut answers = 0u64;
-        for (i, &digest) in chunk.iter().enumerate() {
-            answers |= u64::from(probe(digest)) << i;
+        let mut values = [0; 64];
+        for (value, &digest) in values.iter_mut().zip(chunk) {
+            *value = probe(digest);
         }
+        let answers = flags(&values) & first_bits(chunk.len());
         count += u64::from(answers.count_ones());
         *word |= answers;
     }
     count
 }
 
-/// Calls `probe(blocks, indices, lanes)` for every digest in order, with the
-/// lines of the following group already under way, and sets its bit of the
-/// mask where that is true. Returns how many were.
+/// Calls `probe(indices, lanes)` for every digest in order, its lines fetched
+/// [`AHEAD`] digests before, and sets the bits of the mask that `flags` makes
+/// of the values. Returns how many bits that are.
 #[inline(always)]
-pub(crate) fn each_group<B, T, const W: usize, const R: usize>(
-    blocks: &mut B,
-    as_slice: impl Fn(&B) -> &[[T; W]],
+pub(crate) fn each_ahead<B, const R: usize>(
+    first: *const B,
     region_blocks: u64,
     digests: &[u64],
     mask: &mut [u64],
-    mut probe: impl FnMut(&mut B, &[usize; R], &[u64; R]) -> bool,
+    flags: impl Fn(&[u8; 64]) -> u64,
+    mut probe: impl FnMut(&[usize; R], &[u64; R]) -> u8,
 ) -> u64 {
-    let mut groups = [Group::<R>::EMPTY, Group::<R>::EMPTY];
-    let [mut current, mut next] = groups.each_mut();
-    let mut count = 0;
-    let mut chunks = digests.chunks(GROUP).enumerate().peekable();
-    if let Some((_, first)) = chunks.peek() {
-        next.locate(as_slice(blocks), region_blocks, first);
+    let mut places = [Place::<R>::NONE; AHEAD];
+    let (started, mut rest) = digests.split_at(digests.len().min(AHEAD));
+    for (place, &digest) in places.iter_mut().zip(started) {
+        place.locate(first, region_blocks, digest);
     }
-    while let Some((number, chunk)) = chunks.next() {
-        std::mem::swap(&mut current, &mut next);
-        if let Some((_, following)) = chunks.peek() {
-            next.locate(as_slice(blocks), region_blocks, following);
+    let mut count = 0;
+    for number in 0..digests.len().div_ceil(AHEAD) {
+        let mut values = [0; 64];
+        let following = rest.split_off(..rest.len().min(AHEAD)).unwrap_or_default();
+        let mut places = places.iter_mut().zip(&mut values);
+        // One probe, one fetch: the memory is never without work.
+        for (&digest, (place, value)) in following.iter().zip(places.by_ref()) {
+            *value = probe(&place.blocks, &place.lanes);
+            place.locate(first, region_blocks, digest);
         }
-        let mut answers = 0u64;
-        let places = current.blocks.iter().zip(&current.lanes);
-        for (i, (indices, bits)) in places.take(chunk.len()).enumerate() {
-            answers |= u64::from(probe(blocks, indices, bits)) << i;
+        // At the end: what is under way, with nothing left to fetch.
+        let turn = (digests.len() - number * AHEAD).min(AHEAD);
+        for (place, value) in places.take(turn - following.len()) {
+            *value = probe(&place.blocks, &place.lanes);
         }
+        let answers = flags(&values) & first_bits(turn);
         count += u64::from(answers.count_ones());
-        let place = number * GROUP;
-        mask[place / 64] |= answers << (place % 64);
+        let at = number * AHEAD;
+        mask[at / 64] |= answers << (at % 64);
     }
     count
 }

@@ -112,7 +112,7 @@ impl Bloom {
             geometry,
             words: Words::zeroed(geometry.words())?,
             about: About::new(identity, Some(promise)),
-            kernel: Kernel::best(),
+            kernel: Kernel::best(geometry),
         })
     }
 
@@ -123,7 +123,7 @@ impl Bloom {
             geometry,
             words,
             about,
-            kernel: Kernel::best(),
+            kernel: Kernel::best(geometry),
         }
     }
 
@@ -195,13 +195,14 @@ impl Bits for Bloom {
 
     #[inline]
     fn contains_bits(&self, digest: u64) -> bool {
-        self.kernel
-            .contains(self.words.get(), self.geometry, digest)
+        let blocks = self.geometry.blocks();
+        self.kernel.contains(self.words.get(), blocks, digest)
     }
 
     fn contains_all_bits(&self, digests: &[u64], mask: &mut [u64]) {
+        let blocks = self.geometry.blocks();
         self.kernel
-            .contains_all(self.words.get(), self.geometry, digests, mask);
+            .contains_all(self.words.get(), blocks, digests, mask);
     }
 }
 
@@ -209,14 +210,15 @@ impl BitsMut for Bloom {
     #[inline]
     fn insert_bits(&mut self, digest: u64) -> Result<bool> {
         let words = self.words.get_mut()?;
-        let changed = self.kernel.insert(words, self.geometry, digest);
+        let changed = self.kernel.insert(words, self.geometry.blocks(), digest);
         self.about.count(u64::from(changed));
         Ok(changed)
     }
 
     fn insert_all_bits(&mut self, digests: &[u64], mask: &mut [u64]) -> Result<()> {
         let words = self.words.get_mut()?;
-        let changed = self.kernel.insert_all(words, self.geometry, digests, mask);
+        let blocks = self.geometry.blocks();
+        let changed = self.kernel.insert_all(words, blocks, digests, mask);
         self.about.count(changed);
         Ok(())
     }
