@@ -10,9 +10,11 @@ use std::time::Instant;
 
 use fastbloom::AtomicBloomFilter;
 use foldhash::fast::FixedState;
+use petal::{ConcurrentBloomFilter, Int, KeyHasher, mask_words};
 
 use crate::filters::keys::{Ints, Source};
 use crate::filters::measure::pin;
+use crate::filters::petal::BATCH;
 
 /// Threads, on the cores from 0.
 const THREADS: usize = 2;
@@ -35,6 +37,20 @@ impl Shared for AtomicBloomFilter<FixedState> {
     }
 }
 
+impl Shared for ConcurrentBloomFilter<Int> {
+    fn insert(&self, keys: &[i64]) {
+        let mut mask = [0; mask_words(BATCH)];
+        for batch in keys.chunks(BATCH) {
+            self.insert_batch(batch, &mut mask)
+                .expect("the mask has a bit for each key");
+        }
+    }
+
+    fn contains(&self, key: i64) -> bool {
+        self.contains(&key)
+    }
+}
+
 /// fastbloom's filter by its own sizing.
 pub(crate) fn fastbloom(items: usize, error: f64) -> Box<dyn Shared> {
     Box::new(
@@ -44,9 +60,14 @@ pub(crate) fn fastbloom(items: usize, error: f64) -> Box<dyn Shared> {
     )
 }
 
-/// petal's filter: there is none to share yet.
-pub(crate) fn petal(_items: usize, _error: f64) -> Option<Box<dyn Shared>> {
-    None
+/// petal's filter, asked in batches.
+///
+/// # Errors
+/// A message if it cannot be made.
+pub(crate) fn petal(items: usize, error: f64) -> Result<Box<dyn Shared>, String> {
+    ConcurrentBloomFilter::<Int>::with_hasher(items as u64, error, KeyHasher::default())
+        .map(|filter| Box::new(filter) as Box<dyn Shared>)
+        .map_err(|refused| refused.to_string())
 }
 
 /// The least nanoseconds a key, both threads together.

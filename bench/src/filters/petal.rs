@@ -6,7 +6,7 @@ use crate::filters::contestant::{Batches, Contestant};
 use crate::filters::keys::{Ints, Keys, Strings};
 
 /// Keys of one batched call.
-const BATCH: usize = 1024;
+pub(crate) const BATCH: usize = 1024;
 
 /// How petal takes keys of a form.
 pub(crate) trait PetalKeys: Keys<Key: Key<Self::Kind>> {

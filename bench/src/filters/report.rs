@@ -43,9 +43,7 @@ pub fn table(outcome: &Outcome) -> String {
                 );
             };
             row(Filter::FastbloomAtomic.name(), fastbloom);
-            if let Some(petal) = petal {
-                row("petal, batches", petal);
-            }
+            row("petal, batches", petal);
         }
         Found::Limit(limits) => {
             text += "| array |";
@@ -200,10 +198,10 @@ fn compared(bound: &Bound, found: &Found) -> Option<(f64, f64)> {
             Some((time(Filter::Petal, bound.petal)?, other))
         }
         (Against::New(_), Found::Concurrent { fastbloom, petal }) => {
-            Some((petal.as_ref()?.new, fastbloom.new))
+            Some((petal.new, fastbloom.new))
         }
         (Against::Repeated(_), Found::Concurrent { fastbloom, petal }) => {
-            Some((petal.as_ref()?.repeated, fastbloom.repeated))
+            Some((petal.repeated, fastbloom.repeated))
         }
         _ => None,
     }

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::filters::concurrent::{self, Shared, SharedTimes};
+use crate::filters::concurrent::{self, SharedTimes};
 use crate::filters::keys::{Ints, Source, Strings};
 use crate::filters::limit::Limit;
 use crate::filters::measure::{Measured, Op, Times, ask, fill};
@@ -311,7 +311,7 @@ pub(crate) enum Found {
     },
     Concurrent {
         fastbloom: SharedTimes,
-        petal: Option<SharedTimes>,
+        petal: SharedTimes,
     },
     Limit(Vec<Limit>),
 }
@@ -409,17 +409,12 @@ impl Scenario {
     fn run_concurrent(&self, items: usize) -> Result<Found, String> {
         const ERROR: f64 = 0.01;
         let mut fastbloom = SharedTimes::NONE;
-        let mut petal = None;
+        let mut petal = SharedTimes::NONE;
         for round in 0..self.rounds as u64 {
             let filter = concurrent::fastbloom(items, ERROR);
             fastbloom.round(&*filter, round, items)?;
             drop(filter);
-            if let Some(filter) = concurrent::petal(items, ERROR) {
-                let filter: Box<dyn Shared> = filter;
-                petal
-                    .get_or_insert(SharedTimes::NONE)
-                    .round(&*filter, round, items)?;
-            }
+            petal.round(&*concurrent::petal(items, ERROR)?, round, items)?;
         }
         Ok(Found::Concurrent { fastbloom, petal })
     }
