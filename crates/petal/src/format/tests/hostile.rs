@@ -102,14 +102,15 @@ fn what_is_unknown_is_named() {
             other => panic!("{what}: {other}"),
         }
     }
-    let mut bytes = sample("bare");
-    bytes[8] = 1;
-    for sealed in [false, true] {
+    for (version, sealed) in [(0, false), (0, true), (2, false), (2, true)] {
+        let mut bytes = sample("bare");
+        bytes[8] = version;
         if sealed {
             seal(&mut bytes);
         }
         let error = refused(&bytes);
-        assert_eq!(error, FormatError::Version { got: 1, newest: 0 });
+        let got = u16::from(version);
+        assert_eq!(error, FormatError::Version { got, newest: 1 });
         assert!(error.to_string().contains("use a newer petal"), "{error}");
     }
 }

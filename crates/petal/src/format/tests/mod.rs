@@ -1,6 +1,7 @@
 //! Files of every kind: there and back, damaged, hostile, large.
 
 mod damage;
+mod golden;
 mod hostile;
 mod large;
 mod mapped;

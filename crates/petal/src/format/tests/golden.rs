@@ -1,0 +1,180 @@
+//! Files of version 1 that must be read, and written, for ever.
+//!
+//! They are in `tests/golden`. None is ever written again: what a later
+//! petal makes of the same keys must be the same bytes. A new kind or record
+//! gets a new file: add it to [`goldens`] and run
+//! `cargo test -p petal --lib writes_what_is_missing -- --ignored`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::normalise::{Field, Form};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+fn golden_secret() -> Secret {
+    Secret::new(std::array::from_fn(|i| u8::try_from(i).unwrap()))
+}
+
+fn bytes() -> Identity {
+    Identity::new(KeyType::Bytes)
+}
+
+fn promise(items: u64, error: f64) -> Promise {
+    Promise { items, error }
+}
+
+fn sized(identity: Identity, items: u64, error: f64) -> AnyFilter {
+    Bloom::sized(identity, promise(items, error))
+        .unwrap()
+        .into()
+}
+
+/// Number `i` of the keys in every file.
+fn text(i: u64) -> String {
+    format!("https://example.org/{i}")
+}
+
+fn integer(i: u64) -> i64 {
+    i.cast_signed().wrapping_mul(0x0123_4567_89ab_cdef)
+}
+
+fn key_type(filter: &AnyFilter) -> KeyType {
+    filter.about().identity().key_type
+}
+
+/// Inserts the first `count` keys, as many as a filter promised to take.
+fn with_keys(mut filter: AnyFilter, count: u64) -> AnyFilter {
+    for i in 0..count {
+        if key_type(&filter) == KeyType::Int {
+            filter.insert_int(integer(i)).unwrap();
+        } else {
+            filter.insert_bytes(text(i).as_bytes()).unwrap();
+        }
+    }
+    filter
+}
+
+/// Name of the file, filter, and how many keys it has.
+fn goldens() -> Vec<(&'static str, AnyFilter, u64)> {
+    let ints = |seed| Identity::new(KeyType::Int).with_hasher(KeyHasher::Portable { seed });
+    let keyed = bytes().with_hasher(KeyHasher::Keyed {
+        secret: golden_secret(),
+    });
+    let mut labelled = sized(bytes(), 100, 1e-3);
+    labelled.labels_mut().set("source", "example, ü").unwrap();
+    labelled.set_attachment("run", b"\0\xff".to_vec()).unwrap();
+    let field = Field {
+        number: 2,
+        delimiter: b'\t',
+    };
+    let hex = Normalisation::default()
+        .with_form(Form::Hex { digits: Some(40) })
+        .unwrap();
+    let lines = Normalisation::lines()
+        .with_cr_trimmed(true)
+        .with_ignore_case(true)
+        .with_field(field)
+        .unwrap();
+    let classic = Classic::sized(bytes(), promise(100, 0.01)).unwrap();
+    let free = GrowthPlan::open(8, 0.01).unwrap();
+    let ceiling = GrowthPlan::ceiling(8, 100, 0.01).unwrap();
+    let set = DigestSet::with_spread(bytes(), 100, 0x9e37_79b9_7f4a_7c15).unwrap();
+    vec![
+        ("bloom-half-block", sized(bytes(), 100, 0.2), 100),
+        ("bloom-1-region", labelled, 100),
+        ("bloom-2-regions", sized(bytes(), 100, 1e-6), 100),
+        ("bloom-3-regions", sized(keyed, 100, 1e-9), 100),
+        ("bloom-4-regions", sized(ints(0), 100, 1e-12), 100),
+        ("bloom-folds", sized(ints(u64::MAX), 20_000, 0.1), 2_000),
+        ("bloom-empty", sized(bytes(), 1, 0.5), 0),
+        (
+            "bloom-fields",
+            sized(bytes().with_normalisation(lines), 10, 0.01),
+            10,
+        ),
+        (
+            "bloom-hex",
+            sized(bytes().with_normalisation(hex), 10, 0.01),
+            10,
+        ),
+        ("classic", classic.into(), 100),
+        (
+            "growable",
+            Growable::with_plan(bytes(), free).unwrap().into(),
+            100,
+        ),
+        (
+            "growable-ceiling",
+            Growable::with_plan(ints(7), ceiling).unwrap().into(),
+            100,
+        ),
+        ("digests", set.into(), 100),
+    ]
+    .into_iter()
+    .map(|(name, filter, count)| (name, with_keys(filter, count), count))
+    .collect()
+}
+
+fn path_of(name: &str) -> PathBuf {
+    folder().join(name).with_extension("petal")
+}
+
+fn read(name: &str) -> Vec<u8> {
+    let path = path_of(name);
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn secret_of(filter: &AnyFilter) -> Option<Secret> {
+    match &filter.about().identity().hasher {
+        KeyHasher::Keyed { secret } => Some(secret.clone()),
+        KeyHasher::Portable { .. } => None,
+    }
+}
+
+#[test]
+fn the_same_keys_give_the_same_file() {
+    for (name, filter, _) in goldens() {
+        assert!(filter.to_bytes().unwrap() == read(name), "{name}");
+    }
+}
+
+#[test]
+fn golden_files_are_read() {
+    for (name, filter, count) in goldens() {
+        let opened = AnyFilter::open(path_of(name), secret_of(&filter).as_ref()).unwrap();
+        assert!(opened.to_bytes().unwrap() == read(name), "{name}");
+        for i in 0..count {
+            let seen = match key_type(&opened) {
+                KeyType::Int => opened.contains_int(integer(i)),
+                KeyType::Bytes => opened.contains_bytes(text(i).as_bytes()),
+            };
+            assert!(seen.unwrap(), "{name}: {i}");
+        }
+        assert_eq!(crate::verify(path_of(name)).unwrap().version, 1, "{name}");
+    }
+}
+
+#[test]
+fn every_golden_file_is_tested() {
+    let there: BTreeSet<_> = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    let tested = goldens().iter().map(|&(name, ..)| path_of(name)).collect();
+    assert_eq!(there, tested);
+}
+
+#[test]
+#[ignore = "writes files, but none that is there"]
+fn writes_what_is_missing() {
+    fs::create_dir_all(folder()).unwrap();
+    for (name, filter, _) in goldens() {
+        if !path_of(name).exists() {
+            filter.save(path_of(name), Overwrite::Refuse).unwrap();
+        }
+    }
+}
