@@ -7,12 +7,13 @@ use std::fmt;
 
 use crate::bloom::Bloom;
 use crate::classic::Classic;
+use crate::counting::Counting;
 use crate::digest_set::DigestSet;
 use crate::error::{Error, Result};
 use crate::growable::Growable;
 use crate::hash::KeyType;
 use crate::identity::About;
-use crate::traits::{Bits, BitsMut, Contains, Insert, Merge};
+use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Contains, Count, Insert, Merge, Remove};
 
 /// The kinds of filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,6 +27,8 @@ pub enum Kind {
     Classic,
     /// [`Growable`]
     Growable,
+    /// [`Counting`]
+    Counting,
 }
 
 impl Kind {
@@ -37,6 +40,7 @@ impl Kind {
             Self::Bloom => "bloom",
             Self::Classic => "classic",
             Self::Growable => "growable",
+            Self::Counting => "counting",
         }
     }
 }
@@ -60,6 +64,8 @@ pub enum AnyFilter {
     Classic(Classic),
     /// A chain of split-block filters.
     Growable(Growable),
+    /// A counter for every bit of a split-block filter.
+    Counting(Counting),
 }
 
 /// Runs an expression on whatever filter there is.
@@ -70,6 +76,7 @@ macro_rules! each {
             Self::Bloom($filter) => $run,
             Self::Classic($filter) => $run,
             Self::Growable($filter) => $run,
+            Self::Counting($filter) => $run,
         }
     };
 }
@@ -83,6 +90,7 @@ impl AnyFilter {
             Self::Bloom(_) => Kind::Bloom,
             Self::Classic(_) => Kind::Classic,
             Self::Growable(_) => Kind::Growable,
+            Self::Counting(_) => Kind::Counting,
         }
     }
 
@@ -118,6 +126,46 @@ impl AnyFilter {
         self.insert_bits(self.bits_of_int(key)?)
     }
 
+    /// Undoes one insertion of a byte key: see [`crate::Remove`].
+    ///
+    /// # Errors
+    /// If the filter is for integers, is read-only, or cannot forget.
+    pub fn remove_bytes(&mut self, key: &[u8]) -> Result<bool> {
+        self.remove_bits(self.bits_of_bytes(key)?)
+    }
+
+    /// Undoes one insertion of an integer key: see [`crate::Remove`].
+    ///
+    /// # Errors
+    /// If the filter is for bytes, is read-only, or cannot forget.
+    pub fn remove_int(&mut self, key: i64) -> Result<bool> {
+        self.remove_bits(self.bits_of_int(key)?)
+    }
+
+    /// How often a byte key was inserted: see [`crate::Count`].
+    ///
+    /// # Errors
+    /// If the filter is for integers, or does not count.
+    pub fn count_bytes(&self, key: &[u8]) -> Result<u64> {
+        self.count_bits(self.bits_of_bytes(key)?)
+    }
+
+    /// How often an integer key was inserted: see [`crate::Count`].
+    ///
+    /// # Errors
+    /// If the filter is for bytes, or does not count.
+    pub fn count_int(&self, key: i64) -> Result<u64> {
+        self.count_bits(self.bits_of_int(key)?)
+    }
+
+    /// What a kind that lacks an operation answers.
+    const fn lacks(&self, operation: &'static str) -> Error {
+        Error::Unsupported {
+            operation,
+            kind: self.kind().name(),
+        }
+    }
+
     /// The digest of a byte key, if the filter is for bytes.
     pub(crate) fn bits_of_bytes(&self, key: &[u8]) -> Result<u64> {
         self.accept_key_type(KeyType::Bytes)?;
@@ -151,10 +199,12 @@ impl AnyFilter {
             Self::Bloom(filter) => filter.geometry().bytes(),
             Self::Classic(filter) => filter.geometry().words() * 8,
             Self::Growable(filter) => filter.bytes(),
+            Self::Counting(filter) => filter.geometry().bytes(),
         }
     }
 
-    /// The share of bits that are set, or of slots that are used.
+    /// The share of bits that are set, of counters that are not 0, or of slots
+    /// that are used.
     #[must_use]
     pub fn fill(&self) -> f64 {
         match self {
@@ -162,6 +212,7 @@ impl AnyFilter {
             Self::Bloom(filter) => filter.fill(),
             Self::Classic(filter) => filter.fill(),
             Self::Growable(filter) => filter.fill(),
+            Self::Counting(filter) => filter.fill(),
         }
     }
 
@@ -174,6 +225,7 @@ impl AnyFilter {
             Self::Bloom(filter) => filter.estimated_len(),
             Self::Classic(filter) => filter.estimated_len(),
             Self::Growable(filter) => filter.estimated_len(),
+            Self::Counting(filter) => filter.estimated_len(),
         }
     }
 
@@ -186,22 +238,26 @@ impl AnyFilter {
             Self::Bloom(filter) => filter.error_now(),
             Self::Classic(filter) => filter.error_now(),
             Self::Growable(filter) => filter.error_now(),
+            Self::Counting(filter) => filter.error_now(),
         };
         let collisions = Contains::about(self).identity().collisions();
         let held = self.estimated_count();
         words + collisions.probability(held) * (1.0 - words)
     }
 
-    /// The count of insertions, or where it is not known the estimate.
+    /// The count of insertions, or where it is not that of distinct keys the
+    /// estimate.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "an estimate of a count is not negative; the cast saturates"
     )]
     fn estimated_count(&self) -> u64 {
-        Contains::about(self)
-            .insertions()
-            .unwrap_or_else(|| self.estimated_len().round() as u64)
+        let counted = match self {
+            Self::Counting(_) => None, // its insertions may be repeats
+            _ => Contains::about(self).insertions(),
+        };
+        counted.unwrap_or_else(|| self.estimated_len().round() as u64)
     }
 
     /// How many more distinct keys the filter may take and keep its promise;
@@ -211,7 +267,7 @@ impl AnyFilter {
     pub fn room(&self) -> Option<u64> {
         match self {
             Self::DigestSet(_) | Self::Growable(_) => None,
-            Self::Bloom(_) | Self::Classic(_) => {
+            Self::Bloom(_) | Self::Classic(_) | Self::Counting(_) => {
                 let about = Contains::about(self);
                 let items = about.promise()?.items;
                 Some(items.saturating_sub(self.estimated_count()))
@@ -248,11 +304,37 @@ impl BitsMut for AnyFilter {
     }
 }
 
+impl BitsRemove for AnyFilter {
+    fn remove_bits(&mut self, digest: u64) -> Result<bool> {
+        match self {
+            Self::Counting(filter) => filter.remove_bits(digest),
+            _ => Err(self.lacks("removing keys")),
+        }
+    }
+
+    fn remove_all_bits(&mut self, digests: &[u64], mask: &mut [u64]) -> Result<()> {
+        match self {
+            Self::Counting(filter) => filter.remove_all_bits(digests, mask),
+            _ => Err(self.lacks("removing keys")),
+        }
+    }
+}
+
+impl BitsCount for AnyFilter {
+    fn count_bits(&self, digest: u64) -> Result<u64> {
+        match self {
+            Self::Counting(filter) => filter.count_bits(digest),
+            _ => Err(self.lacks("counting keys")),
+        }
+    }
+}
+
 impl Merge for AnyFilter {
     fn union_with(&mut self, other: &Self) -> Result<()> {
         match (self, other) {
             (Self::Bloom(mine), Self::Bloom(theirs)) => mine.union_with(theirs),
             (Self::Classic(mine), Self::Classic(theirs)) => mine.union_with(theirs),
+            (Self::Counting(mine), Self::Counting(theirs)) => mine.union_with(theirs),
             (Self::DigestSet(mine), Self::DigestSet(theirs)) => {
                 let identity = Bits::meta(mine).identity();
                 identity.accept(Bits::meta(theirs).identity())?;
@@ -266,6 +348,7 @@ impl Merge for AnyFilter {
         match (self, other) {
             (Self::Bloom(mine), Self::Bloom(theirs)) => mine.intersect_with(theirs),
             (Self::Classic(mine), Self::Classic(theirs)) => mine.intersect_with(theirs),
+            (Self::Counting(mine), Self::Counting(theirs)) => mine.intersect_with(theirs),
             (mine, theirs) => Err(not_merged("intersection", mine.kind(), theirs.kind())),
         }
     }
@@ -304,10 +387,10 @@ macro_rules! into_any {
         }
     )*};
 }
-into_any!(DigestSet, Bloom, Classic, Growable);
+into_any!(DigestSet, Bloom, Classic, Growable, Counting);
 
 const _: () = {
     // The traits stay object-safe.
-    const fn object_safe(_: &dyn Contains, _: &dyn Insert) {}
+    const fn object_safe(_: &dyn Contains, _: &dyn Insert, _: &dyn Remove, _: &dyn Count) {}
     let _ = object_safe;
 };

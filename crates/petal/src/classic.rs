@@ -66,8 +66,9 @@ impl ClassicGeometry {
         self.bits.div_ceil(64)
     }
 
+    /// The word and the bit of each position of a digest.
     #[inline(always)]
-    fn positions_of(self, digest: u64) -> impl Iterator<Item = (usize, u64)> {
+    pub(crate) fn positions_of(self, digest: u64) -> impl Iterator<Item = (usize, u64)> {
         (1..=u64::from(self.positions)).map(move |i| {
             let bit = block_of(mix(digest.wrapping_add(i.wrapping_mul(STEP))), self.bits);
             // The words are in memory, so their indices fit a usize.

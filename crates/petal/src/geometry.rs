@@ -219,10 +219,16 @@ pub(crate) const fn lanes(state: u64) -> u64 {
     state.wrapping_mul(LANES)
 }
 
+/// The place (0 to 63) that the lanes choose in word `word` (0 to 7) of the block.
+#[inline(always)]
+pub(crate) const fn lane(lanes: u64, word: u32) -> u64 {
+    (lanes >> (58 - 6 * word)) & 63
+}
+
 /// The one bit that the lanes choose in word `word` (0 to 7) of the block.
 #[inline(always)]
 pub(crate) const fn lane_bit(lanes: u64, word: u32) -> u64 {
-    1 << ((lanes >> (58 - 6 * word)) & 63)
+    1 << lane(lanes, word)
 }
 
 #[cfg(test)]

@@ -153,7 +153,8 @@ impl About {
     /// How many insertions changed a bit; `None` (unknown) after a union or
     /// an intersection, and in a [`crate::ConcurrentBloom`], which has a
     /// count of its own. A little less than the distinct keys, since a key
-    /// that is falsely "seen" changes none.
+    /// that is falsely "seen" changes none. For a [`crate::Counting`] filter
+    /// it is all insertions, repeats too, less the removals.
     #[must_use]
     pub const fn insertions(&self) -> Option<u64> {
         self.insertions
@@ -163,7 +164,14 @@ impl About {
     #[inline(always)]
     pub(crate) const fn count(&mut self, changed: u64) {
         if let Some(count) = &mut self.insertions {
-            *count += changed;
+            *count = count.saturating_add(changed);
+        }
+    }
+
+    /// Counts removals.
+    pub(crate) const fn uncount(&mut self, removed: u64) {
+        if let Some(count) = &mut self.insertions {
+            *count = count.saturating_sub(removed);
         }
     }
 }

@@ -36,16 +36,20 @@
 //! Keys become 64-bit [`Digest`]s by a [`KeyHasher`]; text becomes keys by a
 //! [`normalise::Normalisation`]. [`BloomFilter`] is the default filter,
 //! [`ConcurrentBloomFilter`] the same for many threads at once,
-//! [`GrowableFilter`] the one for an unknown number of keys, [`DigestSet`]
-//! the exact one while memory lasts. [`AnyFilter`] is what a file turns out to
-//! hold. [`sizing`] has the arithmetic. [`Contains`], [`Insert`] and [`Merge`] are
-//! the operations over digests, one at a time or in batches.
+//! [`GrowableFilter`] the one for an unknown number of keys,
+//! [`CountingBloomFilter`] the one that can forget and count, [`DigestSet`]
+//! the exact one while memory lasts, [`PacketFilter`] one of a few bytes that
+//! travels in a packet. [`AnyFilter`] is what a file turns out to
+//! hold. [`sizing`] has the arithmetic. [`Contains`], [`Insert`], [`Remove`],
+//! [`Count`] and [`Merge`] are the operations over digests, one at a time or in
+//! batches.
 
 mod any;
 mod arch;
 mod atomic;
 mod bloom;
 mod classic;
+mod counting;
 mod digest_set;
 mod error;
 mod format;
@@ -56,6 +60,7 @@ mod identity;
 mod lock;
 pub mod memory;
 pub mod normalise;
+mod packet;
 pub mod sizing;
 #[cfg(test)]
 mod testing;
@@ -67,6 +72,7 @@ pub use any::{AnyFilter, Kind};
 pub use atomic::{AtomicFile, Overwrite, sync_directory};
 pub use bloom::{Bloom, BloomFilter, ConcurrentBloom, ConcurrentBloomFilter};
 pub use classic::{Classic, ClassicBloomFilter, ClassicGeometry};
+pub use counting::{CounterBits, Counting, CountingBloomFilter, CountingGeometry, Increase};
 pub use digest_set::DigestSet;
 pub use error::{Error, FormatError, Result};
 pub use format::{
@@ -80,6 +86,7 @@ pub use hash::{
 };
 pub use identity::{About, Attachments, Identity, Labels};
 pub use lock::FileLock;
+pub use packet::PacketFilter;
 pub use sizing::Promise;
-pub use traits::{Contains, Insert, Merge, mask_words};
+pub use traits::{Contains, Count, Insert, Merge, Remove, mask_words};
 pub use typed::Typed;

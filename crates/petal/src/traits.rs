@@ -4,7 +4,8 @@
 //! offers the same over keys.
 //!
 //! Inside of the library a kind of filter implements `Bits` and, if it takes
-//! keys, `BitsMut`; the public traits, with their checks, follow from these.
+//! keys, `BitsMut`, if it forgets them, `BitsRemove`, if it counts, `BitsCount`;
+//! the public traits, with their checks, follow from these.
 
 use crate::error::{Error, Result};
 use crate::hash::{Digest, Digests, Origin};
@@ -60,7 +61,8 @@ pub trait Contains {
 /// Takes keys.
 pub trait Insert: Contains {
     /// Inserts a key. True if that changed a bit, so the key was certainly
-    /// new; false if the filter already answered "seen".
+    /// new; false if the filter already answered "seen" (a filter that counts
+    /// has counted it all the same).
     ///
     /// # Errors
     /// If the digest is of another origin, the filter is read-only, or it
@@ -74,6 +76,38 @@ pub trait Insert: Contains {
     /// As for one digest, or if the mask is too short. After an error from
     /// growing, some keys of the batch may be in the filter.
     fn insert_digests(&mut self, digests: &Digests, mask: &mut [u64]) -> Result<()>;
+}
+
+/// Forgets keys.
+///
+/// Remove only what was inserted and not removed since. A key that never was
+/// in the filter, but is falsely "seen", is removed as well, and takes with it
+/// what belongs to other keys: these may then be missed.
+pub trait Remove: Insert {
+    /// Undoes one insertion of a key. False, and nothing is changed, if the
+    /// filter shows that the key is absent.
+    ///
+    /// # Errors
+    /// If the digest is of another origin, the filter is read-only, or its
+    /// kind or mode forgets nothing.
+    fn remove_digest(&mut self, digest: Digest) -> Result<bool>;
+
+    /// [`Self::remove_digest`] for a batch, in order.
+    ///
+    /// # Errors
+    /// As for one digest, or if the mask is too short.
+    fn remove_digests(&mut self, digests: &Digests, mask: &mut [u64]) -> Result<()>;
+}
+
+/// Says how often keys were inserted.
+pub trait Count: Contains {
+    /// How often the key was inserted, less how often it was removed: never
+    /// less than that, up to the most that the kind can count, and more with
+    /// the filter's error. 0 if the key is certainly absent.
+    ///
+    /// # Errors
+    /// If the digest is of another origin, or the kind does not count.
+    fn count_digest(&self, digest: Digest) -> Result<u64>;
 }
 
 /// Joins filters of one shape and origin.
@@ -110,6 +144,24 @@ pub(crate) trait BitsMut: Bits {
     fn insert_bits(&mut self, digest: u64) -> Result<bool>;
     /// In order; sets bit `i` of the mask where that changed a bit.
     fn insert_all_bits(&mut self, digests: &[u64], mask: &mut [u64]) -> Result<()>;
+}
+
+/// A kind of filter that forgets keys, from the inside.
+pub(crate) trait BitsRemove: BitsMut {
+    /// False, and nothing is changed, if the key is certainly absent.
+    fn remove_bits(&mut self, digest: u64) -> Result<bool>;
+    /// In order; sets bit `i` of the mask where a key was removed.
+    fn remove_all_bits(&mut self, digests: &[u64], mask: &mut [u64]) -> Result<()> {
+        for (i, &digest) in digests.iter().enumerate() {
+            mask[i / 64] |= u64::from(self.remove_bits(digest)?) << (i % 64);
+        }
+        Ok(())
+    }
+}
+
+/// A kind of filter that counts, from the inside.
+pub(crate) trait BitsCount: Bits {
+    fn count_bits(&self, digest: u64) -> Result<u64>;
 }
 
 impl<F: Bits> Contains for F {
@@ -152,6 +204,26 @@ impl<F: BitsMut> Insert for F {
         self.origin().accept(digests.origin())?;
         let mask = clear_mask(mask, digests.len())?;
         self.insert_all_bits(digests.bits(), mask)
+    }
+}
+
+impl<F: BitsRemove> Remove for F {
+    fn remove_digest(&mut self, digest: Digest) -> Result<bool> {
+        self.origin().accept(digest.origin)?;
+        self.remove_bits(digest.bits)
+    }
+
+    fn remove_digests(&mut self, digests: &Digests, mask: &mut [u64]) -> Result<()> {
+        self.origin().accept(digests.origin())?;
+        let mask = clear_mask(mask, digests.len())?;
+        self.remove_all_bits(digests.bits(), mask)
+    }
+}
+
+impl<F: BitsCount> Count for F {
+    fn count_digest(&self, digest: Digest) -> Result<u64> {
+        self.origin().accept(digest.origin)?;
+        self.count_bits(digest.bits)
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use crate::error::{Error, Result};
 use crate::hash::{Key, KeyHasher, KeyKind};
 use crate::identity::Labels;
-use crate::traits::{Bits, BitsMut, Merge, clear_mask};
+use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Merge, clear_mask};
 
 /// A filter `F` for keys of kind `K` ([`crate::Bytes`] or [`crate::Int`]).
 /// What does not depend on keys (`geometry`, `fill`, ...) is found on `F`.
@@ -112,6 +112,52 @@ impl<K: KeyKind, F: BitsMut> Typed<K, F> {
     }
 }
 
+#[expect(private_bounds, reason = "the bound lists the kinds of this library")]
+impl<K: KeyKind, F: BitsRemove> Typed<K, F> {
+    /// Undoes one insertion of a key. False, and nothing is changed, if the
+    /// filter shows that the key is absent. Remove only what was inserted:
+    /// see [`crate::Remove`].
+    ///
+    /// # Errors
+    /// If the filter was opened read-only, or its mode forgets nothing.
+    #[inline]
+    pub fn remove<Q: Key<K> + ?Sized>(&mut self, key: &Q) -> Result<bool> {
+        let bits = key.digest_bits(&self.filter.meta().identity.hasher);
+        self.filter.remove_bits(bits)
+    }
+
+    /// [`Self::remove`] for many keys in order: bit `i % 64` of word `i / 64`
+    /// of the mask tells whether key `i` was removed.
+    ///
+    /// # Errors
+    /// As for one key, or if the mask is shorter than [`crate::mask_words`]
+    /// says.
+    pub fn remove_batch<Q: Key<K>>(&mut self, keys: &[Q], mask: &mut [u64]) -> Result<()> {
+        let mask = clear_mask(mask, keys.len())?;
+        let mut digests = [0; BATCH];
+        for (keys, mask) in keys.chunks(BATCH).zip(mask.chunks_mut(BATCH / 64)) {
+            let hasher = &self.filter.meta().identity.hasher;
+            let digests = hash_all(hasher, keys, &mut digests);
+            self.filter.remove_all_bits(digests, mask)?;
+        }
+        Ok(())
+    }
+}
+
+#[expect(private_bounds, reason = "the bound lists the kinds of this library")]
+impl<K: KeyKind, F: BitsCount> Typed<K, F> {
+    /// How often a key was inserted, less how often it was removed: see
+    /// [`crate::Count`].
+    ///
+    /// # Errors
+    /// If the kind does not count.
+    #[inline]
+    pub fn count<Q: Key<K> + ?Sized>(&self, key: &Q) -> Result<u64> {
+        let hasher = &self.filter.meta().identity.hasher;
+        self.filter.count_bits(key.digest_bits(hasher))
+    }
+}
+
 /// Keys that are hashed before they are looked up: a multiple of 64, enough
 /// for the look-ups to overlap, and small enough for the stack.
 pub(crate) const BATCH: usize = 512;
@@ -133,6 +179,11 @@ pub(crate) fn hash_all<'a, K: KeyKind, Q: Key<K>>(
 }
 
 impl<K, F> Typed<K, F> {
+    /// The filter, to be changed by its own module.
+    pub(crate) const fn filter_mut(&mut self) -> &mut F {
+        &mut self.filter
+    }
+
     /// The filter in another form, with the same keys.
     pub(crate) fn map<G>(self, form: impl FnOnce(F) -> G) -> Typed<K, G> {
         Typed {

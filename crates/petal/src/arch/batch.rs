@@ -22,7 +22,7 @@ const AHEAD: usize = 32;
 
 /// Filters up to this size are asked without fetching ahead: they are in the
 /// L2 cache, or close to it, and independent questions overlap by themselves.
-const CACHED_BYTES: usize = 2 << 20;
+pub(crate) const CACHED_BYTES: usize = 2 << 20;
 
 /// Where the blocks of a digest are, and what is looked for in them: one
 /// entry a region.
@@ -132,7 +132,7 @@ const fn first_bits(count: usize) -> u64 {
 /// The values are collected as bytes and become bits 64 at a time (`flags`):
 /// a bit each would take longer than the probe of a line that is at hand.
 #[inline(always)]
-fn each_digest(
+pub(crate) fn each_digest(
     digests: &[u64],
     mask: &mut [u64],
     flags: impl Fn(&[u8; 64]) -> u64,

@@ -11,7 +11,7 @@
 //! digest) and `batch` (many): the kernels import these, and only this module
 //! imports the kernels. [`wide`] compiles other loops for the CPU.
 
-mod batch;
+pub(crate) mod batch;
 pub(crate) mod prefetch;
 pub(crate) mod probe;
 pub(crate) mod wide;

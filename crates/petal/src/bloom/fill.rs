@@ -20,17 +20,33 @@ fn region_error(words: &[u64], geometry: SplitGeometry, region: u64, blocks: Ran
     let (Ok(start), Ok(end)) = (usize::try_from(start), usize::try_from(end)) else {
         return 1.0; // not reached: the words are in memory
     };
+    mean_of_blocks(&mut words[start..end].iter().copied(), geometry, count)
+}
+
+/// The mean over so many blocks of the chance of a false answer in them.
+fn mean_of_blocks(
+    words: &mut impl Iterator<Item = u64>,
+    geometry: SplitGeometry,
+    blocks: u64,
+) -> f64 {
     let width = geometry.block().count() as usize;
-    let sum: f64 = words[start..end]
-        .chunks_exact(width)
-        .map(|block| {
-            block
-                .iter()
+    let sum: f64 = (0..blocks)
+        .map(|_| {
+            words
+                .by_ref()
+                .take(width)
                 .map(|word| f64::from(word.count_ones()) / 64.0)
                 .product::<f64>()
         })
         .sum();
-    sum / count as f64
+    sum / blocks as f64
+}
+
+/// [`error`] of words that come one after another, all of them.
+pub(crate) fn error_of(mut words: impl Iterator<Item = u64>, geometry: SplitGeometry) -> f64 {
+    (0..geometry.regions())
+        .map(|_| mean_of_blocks(&mut words, geometry, geometry.blocks()))
+        .product()
 }
 
 /// The error of the filter as it stands, from all of its words.

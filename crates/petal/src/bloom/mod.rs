@@ -6,7 +6,7 @@
 //! batches of them in [`crate::arch`], sizes in [`crate::sizing`].
 
 mod concurrent;
-mod fill;
+pub(crate) mod fill;
 #[cfg(test)]
 mod tests;
 

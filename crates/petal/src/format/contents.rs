@@ -8,6 +8,7 @@ use super::metadata::{Growth, StageRecord};
 use crate::any::AnyFilter;
 use crate::bloom::Bloom;
 use crate::classic::Classic;
+use crate::counting::Counting;
 use crate::digest_set::DigestSet;
 use crate::error::{Error, Result};
 use crate::growable::Growable;
@@ -48,6 +49,17 @@ impl Stored for Classic {
     fn contents(&self) -> Result<Contents<'_>> {
         Ok(Contents {
             geometry: Geometry::Classic(self.geometry()),
+            about: self.meta(),
+            growth: None,
+            words: vec![self.words()],
+        })
+    }
+}
+
+impl Stored for Counting {
+    fn contents(&self) -> Result<Contents<'_>> {
+        Ok(Contents {
+            geometry: Geometry::Counting(self.geometry()),
             about: self.meta(),
             growth: None,
             words: vec![self.words()],
@@ -110,6 +122,7 @@ impl Stored for AnyFilter {
             Self::Bloom(filter) => filter.contents(),
             Self::Classic(filter) => filter.contents(),
             Self::Growable(filter) => filter.contents(),
+            Self::Counting(filter) => filter.contents(),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::sections::{HEADER_LEN, Sections};
 use super::{MAX_METADATA, VERSION};
 use crate::any::Kind;
 use crate::classic::ClassicGeometry;
+use crate::counting::{CounterBits, CountingGeometry, Increase};
 use crate::error::{Error, FormatError, Result};
 use crate::geometry::{BlockWords, SplitGeometry};
 use crate::hash::{KeyHasher, KeyType, Secret};
@@ -90,6 +91,7 @@ pub(crate) enum Geometry {
     Growable {
         stages: u64,
     },
+    Counting(CountingGeometry),
 }
 
 impl Geometry {
@@ -99,6 +101,7 @@ impl Geometry {
             Self::Bloom(_) => Kind::Bloom,
             Self::Classic(_) => Kind::Classic,
             Self::Growable { .. } => Kind::Growable,
+            Self::Counting(_) => Kind::Counting,
         }
     }
 
@@ -115,6 +118,10 @@ impl Geometry {
             }
             Self::Classic(shape) => (3, [shape.bits(), shape.positions().into(), 0, 0]),
             Self::Growable { stages } => (4, [stages, 0, 0, 0]),
+            Self::Counting(shape) => {
+                let [block, regions, blocks] = split_record(shape.split());
+                (5, [block, regions, blocks, counter_record(shape)])
+            }
         }
     }
 
@@ -153,6 +160,7 @@ impl Geometry {
                 unused(&[b, c, d])?;
                 Ok(Self::Growable { stages: a })
             }
+            5 => Ok(Self::Counting(counting_decode([a, b, c, d])?)),
             _ => Err(FormatError::Unknown {
                 what: "kind",
                 got: kind.into(),
@@ -186,6 +194,43 @@ pub(super) fn split_decode(
             error,
         )
     })
+}
+
+/// Set in the last geometry word of a counting filter with minimal increase.
+const MINIMAL_INCREASE: u64 = 256;
+
+/// How a filter counts, as a word.
+fn counter_record(shape: CountingGeometry) -> u64 {
+    let increase = match shape.increase() {
+        Increase::All => 0,
+        Increase::Minimal => MINIMAL_INCREASE,
+    };
+    u64::from(shape.counter().count()) | increase
+}
+
+/// The opposite of [`split_record`] and [`counter_record`].
+fn counting_decode(
+    [block, regions, blocks, counter]: [u64; 4],
+) -> Result<CountingGeometry, FormatError> {
+    let split = split_decode([block, regions, blocks])?;
+    let increase = if counter & MINIMAL_INCREASE == 0 {
+        Increase::All
+    } else {
+        Increase::Minimal
+    };
+    let bits = match counter & !MINIMAL_INCREASE {
+        4 => CounterBits::Four,
+        8 => CounterBits::Eight,
+        16 => CounterBits::Sixteen,
+        _ => {
+            return Err(field(
+                "bits a counter",
+                counter,
+                "4, 8 or 16, or that and 256",
+            ));
+        }
+    };
+    CountingGeometry::new(split, bits, increase).map_err(|error| field("geometry", split, error))
 }
 
 /// Refuses a value with what would be right.

@@ -4,6 +4,7 @@ use super::header::{Geometry, HasherRecord, Header};
 use super::metadata::{Metadata, StageRecord, growth_missing};
 use crate::any::Kind;
 use crate::classic::ClassicGeometry;
+use crate::counting::CountingGeometry;
 use crate::error::{FormatError, Result};
 use crate::geometry::SplitGeometry;
 use crate::hash::KeyType;
@@ -31,6 +32,8 @@ pub enum Shape {
         /// Its stages, oldest first.
         stages: Vec<StageRecord>,
     },
+    /// [`crate::Counting`]
+    Counting(CountingGeometry),
 }
 
 /// What header and metadata of a file say. A secret is not needed for it.
@@ -81,6 +84,7 @@ impl FileInfo {
             },
             (Geometry::Bloom(shape), _) => Shape::Bloom(shape),
             (Geometry::Classic(shape), _) => Shape::Classic(shape),
+            (Geometry::Counting(shape), _) => Shape::Counting(shape),
             (Geometry::DigestSet { slots, .. }, _) => Shape::DigestSet { slots },
             (Geometry::Growable { .. }, None) => return Err(growth_missing()),
         };

@@ -375,7 +375,7 @@ impl MappedWriter {
         let count = match &self.filter {
             AnyFilter::Bloom(filter) => fill(&mut places, filter.block_starts(digest)),
             AnyFilter::Classic(filter) => fill(&mut places, filter.word_indices(digest)),
-            AnyFilter::DigestSet(_) | AnyFilter::Growable(_) => 0, // refused by `open_locked`
+            _ => 0, // refused by `open_locked`
         };
         for &word in &places[..count] {
             self.touch(word / (MIB / 8))?;
@@ -462,7 +462,7 @@ const fn words_of(filter: &AnyFilter) -> Option<&Words> {
     match filter {
         AnyFilter::Bloom(filter) => Some(filter.words()),
         AnyFilter::Classic(filter) => Some(filter.words()),
-        AnyFilter::DigestSet(_) | AnyFilter::Growable(_) => None,
+        _ => None,
     }
 }
 

@@ -42,6 +42,7 @@ impl Runs {
         let words: Vec<u64> = match (geometry, growth) {
             (Geometry::DigestSet { slots, .. }, None) => vec![*slots],
             (Geometry::Bloom(shape), None) => vec![shape.words()],
+            (Geometry::Counting(shape), None) => vec![shape.words()],
             (Geometry::Classic(shape), None) => {
                 let used = shape.bits() % 64;
                 if used != 0 {

@@ -21,6 +21,7 @@ use super::{MIB, metadata};
 use crate::any::AnyFilter;
 use crate::bloom::Bloom;
 use crate::classic::Classic;
+use crate::counting::Counting;
 use crate::digest_set::DigestSet;
 use crate::error::{Error, FormatError, Result};
 use crate::growable::Growable;
@@ -428,6 +429,10 @@ impl Front {
             Geometry::Classic(shape) => {
                 let words = words.next().ok_or_else(missing)?;
                 Ok(Classic::from_parts(about, shape, words).into())
+            }
+            Geometry::Counting(shape) => {
+                let words = words.next().ok_or_else(missing)?;
+                Ok(Counting::from_parts(about, shape, words).into())
             }
             Geometry::Growable { .. } => {
                 let growth = metadata.growth.ok_or_else(metadata::growth_missing)?;

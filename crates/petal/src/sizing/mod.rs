@@ -13,13 +13,17 @@
 //! behave as random: one small filter scatters around it.
 
 mod classic;
+mod counting;
 mod growable;
+mod packet;
 mod split;
 
 pub use classic::{
     ClassicGiven, ClassicPlan, MAX_HASHES, classic_error, classic_for, plan_classic,
 };
+pub use counting::saturated_counters;
 pub use growable::GrowthPlan;
+pub use packet::{hashes_for_path, lost_on_path};
 pub use split::{
     best_split_within, capacity_of, estimated_len, split_error, split_for,
     split_for_items_and_bytes,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::normalise::{Field, Form};
+use crate::{CounterBits, Counting, Increase};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -82,6 +83,9 @@ fn goldens() -> Vec<(&'static str, AnyFilter, u64)> {
     let classic = Classic::sized(bytes(), promise(100, 0.01)).unwrap();
     let free = GrowthPlan::open(8, 0.01).unwrap();
     let ceiling = GrowthPlan::ceiling(8, 100, 0.01).unwrap();
+    let counting = |identity, counter, increase| {
+        AnyFilter::from(Counting::sized(identity, promise(50, 0.01), counter, increase).unwrap())
+    };
     let set = DigestSet::with_spread(bytes(), 100, 0x9e37_79b9_7f4a_7c15).unwrap();
     vec![
         ("bloom-half-block", sized(bytes(), 100, 0.2), 100),
@@ -113,6 +117,16 @@ fn goldens() -> Vec<(&'static str, AnyFilter, u64)> {
             100,
         ),
         ("digests", set.into(), 100),
+        (
+            "counting",
+            counting(bytes(), CounterBits::Four, Increase::All),
+            50,
+        ),
+        (
+            "counting-minimal",
+            counting(ints(0), CounterBits::Sixteen, Increase::Minimal),
+            50,
+        ),
     ]
     .into_iter()
     .map(|(name, filter, count)| (name, with_keys(filter, count), count))

@@ -21,8 +21,9 @@ use crate::sizing::{GrowthPlan, Promise};
 use crate::testing::cases;
 use crate::traits::{Bits, BitsMut, Contains};
 use crate::{
-    AnyFilter, Attachments, BlockWords, Bloom, BloomFilter, Classic, ClassicGeometry, DigestSet,
-    Growable, GrowableFilter, Int, Kind, SplitGeometry,
+    AnyFilter, Attachments, BlockWords, Bloom, BloomFilter, Classic, ClassicGeometry, CounterBits,
+    Counting, CountingGeometry, DigestSet, Growable, GrowableFilter, Increase, Int, Kind,
+    SplitGeometry,
 };
 
 /// A filter to be put into a file, and the secret to read it with.
@@ -55,6 +56,18 @@ const PROMISE: Promise = Promise {
 
 fn bloom(identity: Identity, geometry: SplitGeometry) -> AnyFilter {
     Bloom::with_geometry(identity, geometry, PROMISE)
+        .unwrap()
+        .into()
+}
+
+fn counting(
+    identity: Identity,
+    geometry: SplitGeometry,
+    counter: CounterBits,
+    increase: Increase,
+) -> AnyFilter {
+    let geometry = CountingGeometry::new(geometry, counter, increase).unwrap();
+    Counting::with_geometry(identity, geometry, PROMISE)
         .unwrap()
         .into()
 }
@@ -128,6 +141,24 @@ fn samples() -> Vec<Sample> {
             bloom(
                 Identity::new(KeyType::Bytes),
                 split(BlockWords::Eight, 1, 2),
+            ),
+        ),
+        unkeyed(
+            "counting",
+            counting(
+                text(),
+                split(BlockWords::Four, 1, 1),
+                CounterBits::Four,
+                Increase::All,
+            ),
+        ),
+        with_secret(
+            "counting with minimal increase",
+            counting(
+                keyed(KeyType::Int),
+                split(BlockWords::Four, 2, 1),
+                CounterBits::Eight,
+                Increase::Minimal,
             ),
         ),
     ];
@@ -431,7 +462,13 @@ struct Recipe {
 }
 
 fn recipes() -> impl Strategy<Value = Recipe> {
-    let kinds = [Kind::DigestSet, Kind::Bloom, Kind::Classic, Kind::Growable];
+    let kinds = [
+        Kind::DigestSet,
+        Kind::Bloom,
+        Kind::Classic,
+        Kind::Growable,
+        Kind::Counting,
+    ];
     let name = "[a-zäß_. -]{1,12}";
     let texts = proptest::collection::vec((name, "\\PC{0,20}"), 0..4);
     let attachments = proptest::collection::vec((name, any::<Vec<u8>>()), 0..4);
@@ -509,6 +546,12 @@ impl Recipe {
             Kind::Growable => {
                 let plan = GrowthPlan::open(1 + blocks / 10, 0.3).unwrap();
                 Growable::with_plan(identity, plan).unwrap().into()
+            }
+            Kind::Counting => {
+                let counter = [CounterBits::Four, CounterBits::Eight, CounterBits::Sixteen]
+                    [positions as usize % 3];
+                let increase = [Increase::All, Increase::Minimal][positions as usize % 2];
+                counting(identity, split(block, regions, blocks), counter, increase)
             }
         };
         for (name, value) in &self.labels {

@@ -117,6 +117,30 @@ fn the_classic_example_is_stated() {
 }
 
 #[test]
+fn the_counting_example_is_stated() {
+    let shape = split(BlockWords::Eight, 2, 300);
+    let mut filter = counting(
+        Identity::new(KeyType::Bytes),
+        shape,
+        CounterBits::Four,
+        Increase::All,
+    );
+    for _ in 0..2 {
+        filter.insert_bytes(b"https://example.org/").unwrap();
+    }
+    let AnyFilter::Counting(filter) = filter else {
+        panic!("a counting filter");
+    };
+    let mut lines = String::new();
+    for (at, word) in filter.words().get().iter().enumerate() {
+        if *word != 0 {
+            writeln!(lines, "{at}: {word:016x}").unwrap();
+        }
+    }
+    assert_stated(&lines);
+}
+
+#[test]
 fn the_table_example_is_stated() {
     let identity = Identity::new(KeyType::Bytes);
     let mut set = DigestSet::with_spread(identity, 8, 0x9e37_79b9_7f4a_7c15).unwrap();

@@ -1,7 +1,9 @@
 //! What all of sizing promises, and what its tests share.
 
 mod classic;
+mod counting;
 mod growable;
+mod packet;
 mod split;
 
 use proptest::prelude::*;
