@@ -13,6 +13,12 @@ pub(crate) trait Contestant<K: Keys> {
     /// How many of the keys the filter says "seen" to, one call each.
     fn count(&mut self, keys: &K) -> usize;
 
+    /// Removes the keys, one call each. How many the filter says were there; `None` if it forgets
+    /// nothing.
+    fn remove(&mut self, _keys: &K) -> Option<usize> {
+        None
+    }
+
     /// The same through the filter's calls for many keys; `None` if it has none.
     fn batches(&mut self) -> Option<&mut dyn Batches<K>> {
         None
@@ -38,6 +44,11 @@ pub(crate) trait Batches<K: Keys> {
 
     /// How many of the keys the filter says "seen" to.
     fn count(&mut self, keys: &K) -> usize;
+
+    /// Removes the keys, as [`Contestant::remove`].
+    fn remove(&mut self, _keys: &K) -> Option<usize> {
+        None
+    }
 }
 
 /// A filter that takes one key at a time.
@@ -45,6 +56,10 @@ pub(crate) trait Single<Q: ?Sized> {
     fn insert(&mut self, key: &Q);
     fn contains(&self, key: &Q) -> bool;
     fn bits(&self) -> usize;
+    /// Whether the key was there; `None` if the filter forgets nothing.
+    fn remove(&mut self, _key: &Q) -> Option<bool> {
+        None
+    }
     fn error_from_bits(&self) -> Option<f64> {
         None
     }
@@ -62,6 +77,14 @@ impl<K: Keys, F: Single<K::Key>> Contestant<K> for OneByOne<F> {
 
     fn count(&mut self, keys: &K) -> usize {
         keys.iter().filter(|key| self.0.contains(key)).count()
+    }
+
+    fn remove(&mut self, keys: &K) -> Option<usize> {
+        let mut removed = 0;
+        for key in keys.iter() {
+            removed += usize::from(self.0.remove(key)?);
+        }
+        Some(removed)
     }
 
     fn bits(&self) -> usize {

@@ -54,17 +54,23 @@ pub(crate) enum Op {
     InsertBatch,
     /// Half of each in batches.
     HalfBatch,
+    /// Members removed, one call each.
+    Remove,
+    /// Members removed in batches.
+    RemoveBatch,
 }
 
 impl Op {
     /// All of them, in the order of the tables.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Insert,
         Self::Hit,
         Self::Miss,
         Self::Half,
         Self::InsertBatch,
         Self::HalfBatch,
+        Self::Remove,
+        Self::RemoveBatch,
     ];
 
     /// What the tables call it.
@@ -76,6 +82,8 @@ impl Op {
             Self::Half => "half hits",
             Self::InsertBatch => "batched insert",
             Self::HalfBatch => "batched half hits",
+            Self::Remove => "remove",
+            Self::RemoveBatch => "batched remove",
         }
     }
 }
@@ -120,6 +128,15 @@ fn run<K: Keys>(filter: &mut dyn Contestant<K>, op: Op, keys: &K) -> Option<(f64
         Op::HalfBatch => {
             let filter = filter.batches()?;
             timed(keys.len(), || filter.count(keys))
+        }
+        Op::Remove => {
+            let (nanoseconds, removed) = timed(keys.len(), || filter.remove(keys));
+            (nanoseconds, removed?)
+        }
+        Op::RemoveBatch => {
+            let filter = filter.batches()?;
+            let (nanoseconds, removed) = timed(keys.len(), || filter.remove(keys));
+            (nanoseconds, removed?)
         }
     })
 }
@@ -181,6 +198,39 @@ pub(crate) fn ask<K: Keys>(
                 return Err(format!("{} members were not found", members - seen));
             }
         }
+    }
+    Ok(())
+}
+
+/// Removes every member, if the filter can. Runs of single calls and of batches take turns.
+///
+/// # Errors
+/// If the filter says of a member that it is not there.
+pub(crate) fn empty<K: Keys>(
+    filter: &mut dyn Contestant<K>,
+    source: &Source,
+    turn: usize,
+    times: &mut Times,
+) -> Result<(), String> {
+    let items = source.items();
+    let mut keys = K::default();
+    let (mut start, mut turn) = (0, turn);
+    while start < items {
+        let end = items.min(start + K::RUN as u64);
+        source.members(start..end, &mut keys);
+        let op = match turn % 2 == 1 && filter.batches().is_some() {
+            true => Op::RemoveBatch,
+            false => Op::Remove,
+        };
+        let Some((nanoseconds, removed)) = run(filter, op, &keys) else {
+            return Ok(());
+        };
+        times.note(op, nanoseconds);
+        if removed < keys.len() {
+            return Err(format!("{} members were not there", keys.len() - removed));
+        }
+        start = end;
+        turn += 1;
     }
     Ok(())
 }

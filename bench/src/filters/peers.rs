@@ -4,11 +4,16 @@
 //! from the bits a key that the search (`sizing`) asks for. Peers that bring no hash function get
 //! foldhash, the fastest they could have.
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, DefaultHasher, Hash};
 use std::mem::size_of;
 
+use bloomcraft::filters::CountingBloomFilter as BloomcraftCounting;
 use bloomfilter::Bloom;
+use cuckoofilter::CuckooFilter;
 use fastbloom::{AtomicBloomFilter, BloomFilter};
+use fastbloom_rs::{
+    CountingBloomFilter as FastbloomRsCounting, Deletable, FilterBuilder, Membership,
+};
 use foldhash::fast::FixedState;
 use growable_bloom_filter::{GrowableBloom, GrowableBloomBuilder};
 use parquet::bloom_filter::Sbbf;
@@ -18,7 +23,7 @@ use xorf::{BinaryFuse8, Filter as _};
 
 use crate::filters::contestant::{Contestant, OneByOne, Single};
 use crate::filters::keys::Keys;
-use crate::filters::petal::{Petal, PetalKeys};
+use crate::filters::petal::{Petal, PetalCounting, PetalKeys};
 
 /// Bytes of a block of the split block filters.
 const SPLIT_BLOCK_BYTES: usize = 32;
@@ -36,6 +41,10 @@ pub(crate) enum Filter {
     Bloomfilter,
     BinaryFuse8,
     Growable,
+    PetalCounting,
+    FastbloomRsCounting,
+    BloomcraftCounting,
+    Cuckoo,
 }
 
 impl Filter {
@@ -51,17 +60,30 @@ impl Filter {
             Self::Bloomfilter => "bloomfilter (SipHash-1-3)",
             Self::BinaryFuse8 => "xorf BinaryFuse8",
             Self::Growable => "growable-bloom-filter (XXH3)",
+            Self::PetalCounting => "petal CountingBloomFilter",
+            Self::FastbloomRsCounting => "fastbloom-rs Counting (XXH3)",
+            Self::BloomcraftCounting => "bloomcraft Counting",
+            Self::Cuckoo => "cuckoofilter (SipHash-1-3)",
         }
     }
 
-    /// Whether it is sized by bits a key: petal sizes itself, and the size of a fuse filter is fixed.
+    /// Whether it is petal's.
+    pub(crate) const fn is_petal(self) -> bool {
+        matches!(self, Self::Petal | Self::PetalCounting)
+    }
+
+    /// Whether it is sized by bits a key: petal sizes itself, and fingerprints of a fixed size leave
+    /// no choice.
     pub(crate) const fn is_sized_by_bits(self) -> bool {
-        !matches!(self, Self::Petal | Self::BinaryFuse8)
+        !self.is_petal() && !matches!(self, Self::BinaryFuse8 | Self::Cuckoo)
     }
 
     /// Whether it is so slow that a few rounds have to do.
     pub(crate) const fn is_slow(self) -> bool {
-        matches!(self, Self::Parquet | Self::Bloomfilter | Self::Growable)
+        matches!(
+            self,
+            Self::Parquet | Self::Bloomfilter | Self::Growable | Self::BloomcraftCounting
+        )
     }
 
     /// An empty filter for `items` keys and an error of `error` by `bits_per_key`, where it has a say.
@@ -106,6 +128,13 @@ impl Filter {
             )?),
             Self::BinaryFuse8 => Box::new(Fuse::new(&[])?),
             Self::Growable => one_by_one(Growable::new(error, bits)),
+            Self::PetalCounting => Box::new(
+                PetalCounting::<K>::new(items, error).map_err(|refused| refused.to_string())?,
+            ),
+            Self::FastbloomRsCounting => one_by_one(FastbloomRs::new(items, bits)),
+            Self::BloomcraftCounting => Box::new(Bloomcraft::new(items, bits)),
+            // At more than half of its slots it begins to refuse keys, and then loses others.
+            Self::Cuckoo => one_by_one(CuckooFilter::with_capacity(2 * items.next_power_of_two())),
         })
     }
 }
@@ -286,5 +315,113 @@ impl<K: Keys> Contestant<K> for Fuse {
 
     fn error_from_bits(&self) -> Option<f64> {
         None
+    }
+}
+
+/// Bits of a counter in the filters below.
+const COUNTER_BITS: usize = 4;
+
+/// The best number of hashes for so many counters.
+fn hashes(items: usize, counters: usize) -> usize {
+    whole((counters as f64 / items as f64 * std::f64::consts::LN_2).round()).max(1)
+}
+
+/// fastbloom-rs in so many bits.
+struct FastbloomRs {
+    filter: FastbloomRsCounting,
+    bits: usize,
+}
+
+impl FastbloomRs {
+    fn new(items: usize, bits: usize) -> Self {
+        // It takes words of 16 counters.
+        let counters = (bits / COUNTER_BITS).next_multiple_of(16);
+        let hashes = u32::try_from(hashes(items, counters)).unwrap_or(u32::MAX);
+        Self {
+            filter: FilterBuilder::from_size_and_hashes(counters as u64, hashes)
+                .build_counting_bloom_filter(),
+            bits: counters * COUNTER_BITS,
+        }
+    }
+}
+
+impl<Q: AsBytes + ?Sized> Single<Q> for FastbloomRs {
+    fn insert(&mut self, key: &Q) {
+        self.filter.add(key.as_bytes());
+    }
+
+    fn contains(&self, key: &Q) -> bool {
+        self.filter.contains(key.as_bytes())
+    }
+
+    /// It does not say whether the key was there.
+    fn remove(&mut self, key: &Q) -> Option<bool> {
+        self.filter.remove(key.as_bytes());
+        Some(true)
+    }
+
+    fn bits(&self) -> usize {
+        self.bits
+    }
+}
+
+/// bloomcraft in so many bits. It takes sized keys: the word of a key.
+struct Bloomcraft {
+    filter: BloomcraftCounting<u64>,
+    bits: usize,
+}
+
+impl Bloomcraft {
+    fn new(items: usize, bits: usize) -> Self {
+        let counters = bits / COUNTER_BITS;
+        Self {
+            filter: BloomcraftCounting::with_params(counters, hashes(items, counters)),
+            bits: counters * COUNTER_BITS,
+        }
+    }
+}
+
+impl<K: Keys> Contestant<K> for Bloomcraft {
+    fn insert(&mut self, keys: &K) {
+        for key in keys.iter() {
+            self.filter.insert(&K::word(key));
+        }
+    }
+
+    fn count(&mut self, keys: &K) -> usize {
+        keys.iter()
+            .filter(|key| self.filter.contains(&K::word(key)))
+            .count()
+    }
+
+    fn remove(&mut self, keys: &K) -> Option<usize> {
+        let words = keys.iter().map(K::word);
+        Some(words.filter(|word| self.filter.delete(word)).count())
+    }
+
+    fn bits(&self) -> usize {
+        self.bits
+    }
+
+    fn error_from_bits(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl<Q: Hash + ?Sized> Single<Q> for CuckooFilter<DefaultHasher> {
+    fn insert(&mut self, key: &Q) {
+        self.add(key).expect("half of its slots are free");
+    }
+
+    fn contains(&self, key: &Q) -> bool {
+        self.contains(key)
+    }
+
+    fn remove(&mut self, key: &Q) -> Option<bool> {
+        Some(self.delete(key))
+    }
+
+    fn bits(&self) -> usize {
+        self.memory_usage() * 8
     }
 }

@@ -1,6 +1,6 @@
 //! petal as its users call it, on a typed filter: single keys, and batches of keys.
 
-use petal::{BloomFilter, Bytes, Int, Key, KeyHasher, KeyKind, mask_words};
+use petal::{BloomFilter, Bytes, CountingBloomFilter, Int, Key, KeyHasher, KeyKind, mask_words};
 
 use crate::filters::contestant::{Batches, Contestant};
 use crate::filters::keys::{Ints, Keys, Strings};
@@ -49,7 +49,7 @@ impl PetalKeys for Strings {
     }
 }
 
-/// A filter.
+/// The default filter.
 pub(crate) struct Petal<K: PetalKeys>(BloomFilter<K::Kind>);
 
 impl<K: PetalKeys> Petal<K> {
@@ -58,54 +58,110 @@ impl<K: PetalKeys> Petal<K> {
         let hasher = KeyHasher::default();
         BloomFilter::with_hasher(items as u64, error, hasher).map(Self)
     }
+
+    fn bits_in_memory(&self) -> u64 {
+        self.0.geometry().bits()
+    }
+}
+
+/// The filter that forgets, with counters of 4 bits.
+pub(crate) struct PetalCounting<K: PetalKeys>(CountingBloomFilter<K::Kind>);
+
+impl<K: PetalKeys> PetalCounting<K> {
+    /// A filter sized by petal.
+    pub(crate) fn new(items: usize, error: f64) -> petal::Result<Self> {
+        let (counter, increase) = Default::default();
+        let hasher = KeyHasher::default();
+        CountingBloomFilter::with_options(items as u64, error, hasher, counter, increase).map(Self)
+    }
+
+    fn bits_in_memory(&self) -> u64 {
+        self.0.geometry().bytes() * 8
+    }
 }
 
 /// Why the calls below cannot fail.
 const FITS: &str = "a filter in memory takes every key, and the mask has a bit for each";
 
-impl<K: PetalKeys> Contestant<K> for Petal<K> {
-    fn insert(&mut self, keys: &K) {
-        for key in keys.iter() {
-            self.0.insert(key).expect(FITS);
+/// How many bits of a mask are set that answer `questions`.
+fn yes(mask: &[u64], questions: usize) -> usize {
+    let answered = &mask[..mask_words(questions)];
+    answered.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// A typed filter of petal as a contestant, with what it has of its own.
+macro_rules! contestant {
+    ($filter:ident, { $($single:item)* }, { $($batched:item)* }) => {
+        impl<K: PetalKeys> Contestant<K> for $filter<K> {
+            fn insert(&mut self, keys: &K) {
+                for key in keys.iter() {
+                    self.0.insert(key).expect(FITS);
+                }
+            }
+
+            fn count(&mut self, keys: &K) -> usize {
+                let filter = &self.0;
+                keys.iter().filter(|&key| filter.contains(key)).count()
+            }
+
+            fn batches(&mut self) -> Option<&mut dyn Batches<K>> {
+                Some(self)
+            }
+
+            fn bits(&self) -> usize {
+                usize::try_from(self.bits_in_memory()).expect("the bits are in memory")
+            }
+
+            fn error_from_bits(&self) -> Option<f64> {
+                Some(self.0.error_now())
+            }
+
+            $($single)*
+        }
+
+        impl<K: PetalKeys> Batches<K> for $filter<K> {
+            fn insert(&mut self, keys: &K) {
+                let mut mask = [0; mask_words(BATCH)];
+                keys.each_batch(|batch| self.0.insert_batch(batch, &mut mask).expect(FITS));
+            }
+
+            fn count(&mut self, keys: &K) -> usize {
+                let mut mask = [0; mask_words(BATCH)];
+                let mut seen = 0;
+                keys.each_batch(|batch| {
+                    self.0.contains_batch(batch, &mut mask).expect(FITS);
+                    seen += yes(&mask, batch.len());
+                });
+                seen
+            }
+
+            $($batched)*
+        }
+    };
+}
+
+contestant!(Petal, {}, {});
+contestant!(
+    PetalCounting,
+    {
+        fn remove(&mut self, keys: &K) -> Option<usize> {
+            let filter = &mut self.0;
+            Some(
+                keys.iter()
+                    .filter(|&key| filter.remove(key).expect(FITS))
+                    .count(),
+            )
+        }
+    },
+    {
+        fn remove(&mut self, keys: &K) -> Option<usize> {
+            let mut mask = [0; mask_words(BATCH)];
+            let mut removed = 0;
+            keys.each_batch(|batch| {
+                self.0.remove_batch(batch, &mut mask).expect(FITS);
+                removed += yes(&mask, batch.len());
+            });
+            Some(removed)
         }
     }
-
-    fn count(&mut self, keys: &K) -> usize {
-        let filter = &self.0;
-        keys.iter().filter(|&key| filter.contains(key)).count()
-    }
-
-    fn batches(&mut self) -> Option<&mut dyn Batches<K>> {
-        Some(self)
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "the bits are in memory")]
-    fn bits(&self) -> usize {
-        self.0.geometry().bits() as usize
-    }
-
-    fn error_from_bits(&self) -> Option<f64> {
-        Some(self.0.error_now())
-    }
-}
-
-impl<K: PetalKeys> Batches<K> for Petal<K> {
-    fn insert(&mut self, keys: &K) {
-        let mut mask = [0; mask_words(BATCH)];
-        keys.each_batch(|batch| self.0.insert_batch(batch, &mut mask).expect(FITS));
-    }
-
-    fn count(&mut self, keys: &K) -> usize {
-        let mut mask = [0; mask_words(BATCH)];
-        let mut seen = 0;
-        keys.each_batch(|batch| {
-            self.0.contains_batch(batch, &mut mask).expect(FITS);
-            let answered = &mask[..mask_words(batch.len())];
-            seen += answered
-                .iter()
-                .map(|word| word.count_ones() as usize)
-                .sum::<usize>();
-        });
-        seen
-    }
-}
+);

@@ -14,7 +14,7 @@ use crate::filters::peers::Filter;
 use crate::filters::scenarios::{Against, BOUNDS, Bound, Found, Outcome, Row, is_near};
 
 /// Every crate a table names.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 11] = [
     "petal",
     "fastbloom",
     "foldhash",
@@ -23,6 +23,9 @@ const CRATES: [&str; 8] = [
     "bloomfilter",
     "xorf",
     "growable-bloom-filter",
+    "fastbloom-rs",
+    "bloomcraft",
+    "cuckoofilter",
 ];
 
 /// The table of a scenario under its heading.
@@ -65,11 +68,14 @@ pub fn table(outcome: &Outcome) -> String {
 
 fn filters(text: &mut String, error: f64, rows: &[Row], limit: Option<&Limit>) {
     *text += "| filter | bits/key | measured error |";
-    for op in Op::ALL {
+    // What some filter does.
+    let mut ops = Op::ALL.to_vec();
+    ops.retain(|&op| rows.iter().any(|row| row.times.get(op).is_some()));
+    for op in &ops {
         let _ = write!(text, " {} |", op.name());
     }
     *text += "\n|---|---:|---:|";
-    *text += &"---:|".repeat(Op::ALL.len());
+    *text += &"---:|".repeat(ops.len());
     text.push('\n');
     for row in rows {
         let _ = write!(
@@ -79,7 +85,7 @@ fn filters(text: &mut String, error: f64, rows: &[Row], limit: Option<&Limit>) {
             row.bits_per_key,
             error_text(row, error)
         );
-        for op in Op::ALL {
+        for &op in &ops {
             match row.times.get(op) {
                 Some(nanoseconds) => {
                     let _ = write!(text, " {nanoseconds:.2} |");
@@ -94,7 +100,7 @@ fn filters(text: &mut String, error: f64, rows: &[Row], limit: Option<&Limit>) {
             text,
             "| random reads of {} MiB | | |{} {:.2} |",
             limit.bytes() >> 20,
-            " |".repeat(Op::ALL.len() - 1),
+            " |".repeat(ops.len() - 1),
             limit.best()
         );
     }
@@ -186,16 +192,17 @@ fn limit_text(bound: &Bound) -> String {
 fn compared(bound: &Bound, found: &Found) -> Option<(f64, f64)> {
     match (bound.against, found) {
         (against, Found::Filters { rows, limit, .. }) => {
-            let time = |filter, op| {
-                let row = rows.iter().find(|row| row.filter == filter)?;
-                row.times.get(op)
-            };
+            let time = |row: Option<&Row>, op| row?.times.get(op);
+            let peer = |filter| rows.iter().find(|row| row.filter == filter);
             let other = match against {
-                Against::Filter(filter, op, _) | Against::Shown(filter, op) => time(filter, op)?,
+                Against::Filter(filter, op, _) | Against::Shown(filter, op) => {
+                    time(peer(filter), op)?
+                }
                 Against::Limit(_) => limit.as_ref()?.best(),
                 Against::New(_) | Against::Repeated(_) => return None,
             };
-            Some((time(Filter::Petal, bound.petal)?, other))
+            let petal = rows.iter().find(|row| row.filter.is_petal());
+            Some((time(petal, bound.petal)?, other))
         }
         (Against::New(_), Found::Concurrent { fastbloom, petal }) => {
             Some((petal.new, fastbloom.new))

@@ -7,7 +7,7 @@ use std::fmt;
 use crate::filters::concurrent::{self, SharedTimes};
 use crate::filters::keys::{Ints, Source, Strings};
 use crate::filters::limit::Limit;
-use crate::filters::measure::{Measured, Op, Times, ask, fill};
+use crate::filters::measure::{Measured, Op, Times, ask, empty, fill};
 use crate::filters::peers::Filter;
 use crate::filters::petal::PetalKeys;
 use crate::filters::sizing::{TOLERANCE, fit};
@@ -82,6 +82,13 @@ const LARGE: &[Filter] = &[
     Filter::Parquet,
 ];
 
+const FORGETTING: &[Filter] = &[
+    Filter::PetalCounting,
+    Filter::FastbloomRsCounting,
+    Filter::BloomcraftCounting,
+    Filter::Cuckoo,
+];
+
 const fn ints(items: usize, error: f64, filters: &'static [Filter]) -> Kind {
     Kind::Filters {
         items,
@@ -150,6 +157,13 @@ pub const SCENARIOS: &[Scenario] = &[
                 Filter::BinaryFuse8,
             ],
         ),
+        rounds: 8,
+        quick: true,
+    },
+    Scenario {
+        name: "1M-forget",
+        title: "1 M integers, 1 %, filters that forget",
+        kind: ints(1_000_000, 0.01, FORGETTING),
         rounds: 8,
         quick: true,
     },
@@ -246,6 +260,14 @@ const fn fastbloom(op: Op, at_least: f64) -> Against {
     Against::Filter(Filter::Fastbloom, op, at_least)
 }
 
+const fn fastbloom_rs(op: Op, at_least: f64) -> Against {
+    Against::Filter(Filter::FastbloomRsCounting, op, at_least)
+}
+
+const fn cuckoo(op: Op, at_least: f64) -> Against {
+    Against::Filter(Filter::Cuckoo, op, at_least)
+}
+
 /// Every ratio, in the order of the report.
 pub const BOUNDS: &[Bound] = &[
     bound("1M", Op::Hit, fastbloom(Op::Hit, 2.0)),
@@ -282,6 +304,15 @@ pub const BOUNDS: &[Bound] = &[
         Op::HalfBatch,
         Against::Filter(Filter::BinaryFuse8, Op::Half, 2.0),
     ),
+    bound("1M-forget", Op::Insert, fastbloom_rs(Op::Insert, 1.0)),
+    bound("1M-forget", Op::Half, fastbloom_rs(Op::Half, 1.0)),
+    bound("1M-forget", Op::Remove, fastbloom_rs(Op::Remove, 1.0)),
+    bound("1M-forget", Op::InsertBatch, fastbloom_rs(Op::Insert, 1.5)),
+    bound("1M-forget", Op::HalfBatch, fastbloom_rs(Op::Half, 1.5)),
+    bound("1M-forget", Op::RemoveBatch, fastbloom_rs(Op::Remove, 1.5)),
+    bound("1M-forget", Op::InsertBatch, cuckoo(Op::Insert, 1.0)),
+    bound("1M-forget", Op::HalfBatch, cuckoo(Op::Half, 1.0)),
+    bound("1M-forget", Op::RemoveBatch, cuckoo(Op::Remove, 1.0)),
 ];
 
 /// A filter's line in a table.
@@ -388,6 +419,7 @@ impl Scenario {
                         .error_from_bits()
                         .filter(|_| error < LEAST_MEASURED_ERROR);
                 }
+                empty(&mut *filter, &source, round, &mut row.times).map_err(of(row.filter))?;
                 if with_limit && row.filter == Filter::Petal {
                     let bytes = filter.bits() / 8;
                     drop(filter);
@@ -528,7 +560,8 @@ mod tests {
         const ERROR: f64 = 0.05;
         let filters = ALL_SIZED
             .iter()
-            .chain(&[Filter::FastbloomHuge, Filter::BinaryFuse8]);
+            .chain(&[Filter::FastbloomHuge, Filter::BinaryFuse8])
+            .chain(FORGETTING);
         for &filter in filters {
             let bits = bits_per_key::<K>(filter, ITEMS, ERROR).unwrap();
             let mut source = Source::new(1, ITEMS);
@@ -540,14 +573,35 @@ mod tests {
             measured.ask(&mut *built, &mut source, 500_000);
             let wanted = match filter {
                 Filter::BinaryFuse8 => 1.0 / 256.0,
+                // Two buckets of four slots, three eighths of which are used, of 255 fingerprints.
+                Filter::Cuckoo => 8.0 * ITEMS as f64 / 131_072.0 / 255.0,
                 _ => ERROR,
             };
             let off = measured.error() / wanted - 1.0;
             // Scatter of a filter this small, of the search and of the measurement.
             assert!(off.abs() < 0.1, "{filter:?}: {measured:?}");
             let used = built.bits() as f64 / ITEMS as f64;
-            assert!((6.0..13.0).contains(&used), "{filter:?}: {used} bits a key");
-            assert_eq!(times.get(Op::HalfBatch).is_some(), filter == Filter::Petal);
+            let of_one = match filter {
+                Filter::Cuckoo => 2.0, // half of it is empty
+                _ if FORGETTING.contains(&filter) => 4.0,
+                _ => 1.0,
+            };
+            assert!(
+                (6.0 * of_one..13.0 * of_one).contains(&used),
+                "{filter:?}: {used} bits a key"
+            );
+            assert_eq!(times.get(Op::HalfBatch).is_some(), filter.is_petal());
+            empty(&mut *built, &source, 1, &mut times).unwrap();
+            let forgets = FORGETTING.contains(&filter);
+            assert_eq!(
+                times.get(Op::Remove).is_some() || times.get(Op::RemoveBatch).is_some(),
+                forgets
+            );
+            if forgets {
+                let mut left = Measured::default();
+                left.ask(&mut *built, &mut source, 10_000);
+                assert_eq!(left.seen, 0, "{filter:?} is empty again");
+            }
         }
     }
 
