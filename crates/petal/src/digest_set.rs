@@ -36,8 +36,11 @@ const FIRST_SLOTS: u64 = 64;
 /// search to be long.
 const LONGEST_WAY: usize = 1 << 16;
 
-/// Digests whose slots are under way at once (see `arch::batch`).
+/// Digests whose slots are under way at once (see `arch::batch`). Divides 64.
 const GROUP: usize = 32;
+
+/// Digests that are poured at once.
+const BATCH: usize = 1024;
 
 /// An exact set of digests. Asked about an absent key it is wrong with
 /// probability `len / 2^64` for byte keys, and never for integers under the
@@ -261,16 +264,22 @@ impl DigestSet {
         let table = self.slots.get_mut()?;
         let mut used = 0;
         for at in 0..table.len() {
-            if table[at] != 0 {
-                table[used] = table[at];
-                used += 1;
-            }
+            // Written in any case, kept only if the slot is used.
+            table[used] = table[at];
+            used += usize::from(table[used] != 0);
         }
         let digests = &mut table[..used];
         digests.sort_unstable();
-        let zero = self.has_zero.then_some(0);
-        let digests = zero.into_iter().chain(digests.iter().copied());
-        pour(&self.about.identity, digests, filter)
+        let identity = &self.about.identity;
+        let zero: &[u64] = if self.has_zero { &[0] } else { &[] };
+        let mut batch = Digests::new(identity.hasher.clone(), identity.key_type);
+        let mut mask = [0; BATCH / 64];
+        for digests in [zero].into_iter().chain(digests.chunks(BATCH)) {
+            batch.clear();
+            batch.extend_bits(digests);
+            filter.insert_digests(&batch, &mut mask)?;
+        }
+        Ok(())
     }
 
     #[expect(
@@ -300,6 +309,48 @@ impl DigestSet {
         at
     }
 
+    /// Inserts a group of digests, for all of which there is room; bit `i`
+    /// tells whether digest `i` was new.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the table is in memory, so its indices fit a usize"
+    )]
+    #[inline]
+    fn insert_group(&mut self, digests: &[u64]) -> Result<u64> {
+        let spread = self.spread;
+        let mut has_zero = self.has_zero;
+        let slots = self.slots.get_mut()?;
+        let count = slots.len() as u64;
+        let mut answers = 0;
+        for (i, &digest) in digests.iter().enumerate() {
+            if digest == 0 {
+                answers |= u64::from(!has_zero) << i;
+                has_zero = true;
+                continue;
+            }
+            let mut at = block_of(digest.wrapping_mul(spread), count) as usize;
+            // Ends: a quarter of the slots is empty. The one branch here that
+            // cannot be foreseen is that of the loop.
+            let found = loop {
+                let found = slots[at];
+                if found == 0 || found == digest {
+                    break found;
+                }
+                at += 1;
+                if at == slots.len() {
+                    at = 0;
+                }
+            };
+            slots[at] = digest;
+            answers |= u64::from(found == 0) << i;
+        }
+        self.has_zero = has_zero;
+        let new = u64::from(answers.count_ones());
+        self.len += new;
+        self.about.count(new);
+        Ok(answers)
+    }
+
     /// Moves everything into a table of twice the slots.
     fn double(&mut self) -> Result<()> {
         let slots = self.slots().saturating_mul(2);
@@ -323,13 +374,14 @@ impl DigestSet {
         Ok(())
     }
 
-    /// Calls `visit` for every digest in order, with the slots of the next
-    /// group under way.
+    /// Calls `answer` for every group of digests in order, with the slots of
+    /// the next group under way, and puts what it says into the mask.
     #[inline(always)]
     fn pipelined<S: AsRef<Self>>(
         set: &mut S,
         digests: &[u64],
-        mut visit: impl FnMut(&mut S, usize, u64) -> Result<()>,
+        mask: &mut [u64],
+        mut answer: impl FnMut(&mut S, &[u64]) -> Result<u64>,
     ) -> Result<()> {
         let fetch = |set: &Self, group: &[u64]| {
             for &digest in group {
@@ -341,19 +393,16 @@ impl DigestSet {
                 );
             }
         };
-        let mut groups = digests.chunks(GROUP).peekable();
-        if let Some(first) = groups.peek() {
+        let mut groups = digests.chunks(GROUP).enumerate().peekable();
+        if let Some((_, first)) = groups.peek() {
             fetch((*set).as_ref(), first);
         }
-        let mut i = 0;
-        while let Some(group) = groups.next() {
-            if let Some(next) = groups.peek() {
+        while let Some((number, group)) = groups.next() {
+            if let Some((_, next)) = groups.peek() {
                 fetch((*set).as_ref(), next);
             }
-            for &digest in group {
-                visit(set, i, digest)?;
-                i += 1;
-            }
+            let place = number * GROUP;
+            mask[place / 64] |= answer(set, group)? << (place % 64);
         }
         Ok(())
     }
@@ -365,6 +414,17 @@ impl AsRef<Self> for DigestSet {
     }
 }
 
+/// Calls `answer` for every digest of a group; bit `i` of the result is what
+/// it says of digest `i`.
+#[inline(always)]
+fn one_by_one(group: &[u64], mut answer: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+    let mut answers = 0;
+    for (i, &digest) in group.iter().enumerate() {
+        answers |= u64::from(answer(digest)?) << i;
+    }
+    Ok(answers)
+}
+
 /// Inserts digests of keys of an identity into a filter, in batches.
 fn pour(
     identity: &Identity,
@@ -372,10 +432,10 @@ fn pour(
     filter: &mut dyn Insert,
 ) -> Result<()> {
     let mut batch = Digests::new(identity.hasher.clone(), identity.key_type);
-    let mut mask = [0; 16];
+    let mut mask = [0; BATCH / 64];
     for digest in digests {
         batch.push_bits(digest);
-        if batch.len() == mask.len() * 64 {
+        if batch.len() == BATCH {
             filter.insert_digests(&batch, &mut mask)?;
             batch.clear();
         }
@@ -407,9 +467,8 @@ impl Bits for DigestSet {
 
     fn contains_all_bits(&self, digests: &[u64], mask: &mut [u64]) {
         let mut set = self;
-        let answered: Result<()> = Self::pipelined(&mut set, digests, |set, i, digest| {
-            mask[i / 64] |= u64::from(set.contains_bits(digest)) << (i % 64);
-            Ok(())
+        let answered = Self::pipelined(&mut set, digests, mask, |set, group| {
+            one_by_one(group, |digest| Ok(set.contains_bits(digest)))
         });
         debug_assert!(answered.is_ok(), "asking cannot fail");
     }
@@ -441,9 +500,11 @@ impl BitsMut for DigestSet {
 
     fn insert_all_bits(&mut self, digests: &[u64], mask: &mut [u64]) -> Result<()> {
         let mut set = self;
-        Self::pipelined(&mut set, digests, |set, i, digest| {
-            mask[i / 64] |= u64::from(set.insert_bits(digest)?) << (i % 64);
-            Ok(())
+        Self::pipelined(&mut set, digests, mask, |set, group| {
+            if set.room() >= group.len() as u64 {
+                return set.insert_group(group);
+            }
+            one_by_one(group, |digest| set.insert_bits(digest))
         })
     }
 }

@@ -304,6 +304,11 @@ impl Digests {
         self.bits.push(bits);
     }
 
+    /// Appends digests that are known to be of this origin.
+    pub(crate) fn extend_bits(&mut self, bits: &[u64]) {
+        self.bits.extend_from_slice(bits);
+    }
+
     /// Takes the last digest back.
     pub fn pop(&mut self) {
         self.bits.pop();
