@@ -9,14 +9,13 @@ use std::ops::Range;
 use anyhow::Result;
 
 use crate::input::Batch;
+use crate::mask;
 use crate::output::Output;
 
-/// An output and the run of lines that waits to be copied to it.
+/// An output and whether its last line is complete.
 pub(crate) struct LineCopier {
     output: Output,
     terminator: u8,
-    /// Lines of the batch at hand, not yet copied.
-    run: Range<usize>,
     open_line: bool,
 }
 
@@ -25,7 +24,6 @@ impl LineCopier {
         Self {
             output,
             terminator,
-            run: 0..0,
             open_line: false,
         }
     }
@@ -40,32 +38,23 @@ impl LineCopier {
         self.open_line
     }
 
-    /// Takes a line of the batch; lines must come in order.
-    pub(crate) fn line(&mut self, batch: &Batch, line: usize) -> Result<()> {
-        if self.run.end == line && !self.run.is_empty() {
-            self.run.end += 1;
-            return Ok(());
+    /// Copies the lines of a batch whose bits are set.
+    pub(crate) fn lines(&mut self, batch: &Batch, wanted: &[u64]) -> Result<()> {
+        for run in mask::runs(wanted, batch.len()) {
+            self.run(batch, run)?;
         }
-        self.end_batch(batch)?;
-        self.run = line..line + 1;
         Ok(())
     }
 
-    /// Takes a line with something before it.
+    /// Copies a line with something before it.
     pub(crate) fn prefixed(&mut self, prefix: &[u8], batch: &Batch, line: usize) -> Result<()> {
-        self.end_batch(batch)?;
         self.close_line()?;
         self.output.write(prefix)?;
-        self.run = line..line + 1;
-        self.end_batch(batch)
+        self.run(batch, line..line + 1)
     }
 
-    /// Copies what waits, before the batch goes.
-    pub(crate) fn end_batch(&mut self, batch: &Batch) -> Result<()> {
-        let run = std::mem::take(&mut self.run);
-        if run.is_empty() {
-            return Ok(());
-        }
+    #[inline]
+    fn run(&mut self, batch: &Batch, run: Range<usize>) -> Result<()> {
         self.close_line()?;
         let last = run.end - 1;
         self.output.write(batch.raw(run))?;

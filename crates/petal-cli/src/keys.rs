@@ -5,6 +5,7 @@
 //! every front applies the same ones.
 
 use std::ops::AddAssign;
+use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 use petal::normalise::{BadKey, Field, Form, Normal, Normalisation};
@@ -13,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::args;
 use crate::input::Batch;
+use crate::mask;
 use crate::secret::read_secret;
+use crate::walk::Prepare;
 
 /// The identity of the keys that the flags describe.
 pub(crate) fn identity(args: &args::KeyArgs, secret: Option<Secret>) -> Result<Identity> {
@@ -136,6 +139,17 @@ pub(crate) struct KeyCounts {
     pub(crate) elsewhere: u64,
 }
 
+impl KeyCounts {
+    /// Of no lines.
+    const NONE: Self = Self {
+        no_field: 0,
+        not_url: 0,
+        bad: 0,
+        empty: 0,
+        elsewhere: 0,
+    };
+}
+
 impl AddAssign for KeyCounts {
     fn add_assign(&mut self, more: Self) {
         self.no_field += more.no_field;
@@ -146,12 +160,22 @@ impl AddAssign for KeyCounts {
     }
 }
 
-/// The digests of a batch of lines, with a buffer that is used again.
+/// How lines become digests: the same for every batch, so that several
+/// threads can do it.
 #[derive(Debug)]
 pub(crate) struct Keys {
     identity: Identity,
     skip_empty: bool,
     part: Option<Part>,
+    /// Whether the number of hex digits, where it is open, is that of the
+    /// first key.
+    settles: bool,
+    settled: OnceLock<Normalisation>,
+}
+
+/// The digests of a batch of lines: a buffer that is used again.
+#[derive(Debug)]
+pub(crate) struct KeyedLines {
     scratch: Vec<u8>,
     digests: Digests,
     /// Lines of the batch that have no digest, in order.
@@ -161,102 +185,193 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// For lines whose keys have the given identity.
-    pub(crate) fn new(identity: Identity, skip_empty: bool, part: Option<Part>) -> Self {
+    pub(crate) const fn new(identity: Identity, skip_empty: bool, part: Option<Part>) -> Self {
         Self {
-            digests: Digests::new(identity.hasher.clone(), identity.key_type),
             identity,
             skip_empty,
             part,
-            scratch: Vec::new(),
-            without: Vec::new(),
-            counts: KeyCounts::default(),
+            settles: false,
+            settled: OnceLock::new(),
         }
     }
 
-    /// Goes on with another normalisation of keys of the same type.
-    pub(crate) fn set_normalisation(&mut self, normalisation: &Normalisation) {
-        normalisation.clone_into(&mut self.identity.normalisation);
+    /// For lines of which the first key decides how many hex digits all of
+    /// them have, where the identity does not say.
+    pub(crate) fn settling(identity: Identity, skip_empty: bool) -> Self {
+        let settles = matches!(identity.normalisation.form(), Form::Hex { digits: None });
+        Self {
+            settles,
+            ..Self::new(identity, skip_empty, None)
+        }
     }
 
-    /// Forgets the counts: for another pass or batch.
-    pub(crate) fn forget_counts(&mut self) {
-        self.counts = KeyCounts::default();
+    /// The normalisation as far as it is known.
+    pub(crate) fn normalisation(&self) -> &Normalisation {
+        self.settled.get().unwrap_or(&self.identity.normalisation)
     }
 
-    /// Counts the first lines of a batch only, instead of all of its lines.
-    pub(crate) fn recount(&mut self, batch: &Batch, lines: usize) -> Result<()> {
-        self.forget_counts();
-        self.digests.clear();
-        for line in batch.iter().take(lines) {
-            self.push(line)?;
+    /// Looks for a first key that decides. Batches must come in order.
+    fn settle(&self, batch: &Batch) -> Result<()> {
+        if !self.settles || self.settled.get().is_some() {
+            return Ok(());
+        }
+        let normalisation = &self.identity.normalisation;
+        let mut scratch = Vec::new();
+        let digits = batch
+            .iter()
+            .find_map(|line| match normalisation.apply(line, &mut scratch) {
+                Normal::Key(key) => u32::try_from(key.len()).ok(),
+                _ => None,
+            });
+        if digits.is_some() {
+            let settled = normalisation.clone().with_form(Form::Hex { digits })?;
+            self.settled.get_or_init(|| settled);
         }
         Ok(())
     }
 
-    /// Counts of all lines so far.
-    pub(crate) const fn counts(&self) -> KeyCounts {
-        self.counts
+    /// A buffer for batches.
+    pub(crate) fn buffer(&self) -> KeyedLines {
+        KeyedLines {
+            scratch: Vec::new(),
+            digests: Digests::new(self.identity.hasher.clone(), self.identity.key_type),
+            without: Vec::new(),
+            counts: KeyCounts::NONE,
+        }
     }
 
     /// Digests of the lines of a batch that have one, in order.
-    pub(crate) fn read(&mut self, batch: &Batch) -> Result<()> {
-        self.digests.clear();
-        self.without.clear();
-        let normalisation = &self.identity.normalisation;
+    pub(crate) fn read(&self, batch: &Batch, into: &mut KeyedLines) -> Result<()> {
+        self.read_first(batch, batch.len(), into)
+    }
+
+    /// The same for the first lines of a batch only.
+    pub(crate) fn read_first(
+        &self,
+        batch: &Batch,
+        lines: usize,
+        into: &mut KeyedLines,
+    ) -> Result<()> {
+        into.digests.clear();
+        into.without.clear();
+        into.counts = KeyCounts::NONE;
+        let normalisation = self.normalisation();
+        let lines = batch.iter().take(lines);
         if normalisation.is_plain() && !self.skip_empty && self.part.is_none() {
             // Every line has a key, and it is a part of the line.
-            let keys = batch.iter().map(|line| normalisation.trim(line));
-            return Ok(self.digests.extend_bytes(keys)?);
+            let keys = lines.map(|line| normalisation.trim(line));
+            return Ok(into.digests.extend_bytes(keys)?);
         }
-        for (i, line) in batch.iter().enumerate() {
-            if let Some(reason) = self.push(line)? {
-                self.without.push((i, reason));
+        for (i, line) in lines.enumerate() {
+            if let Some(reason) = self.push(normalisation, line, into)? {
+                into.without.push((i, reason));
             }
         }
         Ok(())
     }
 
-    fn push(&mut self, line: &[u8]) -> Result<Option<NoKey>> {
+    fn push(
+        &self,
+        normalisation: &Normalisation,
+        line: &[u8],
+        into: &mut KeyedLines,
+    ) -> Result<Option<NoKey>> {
+        let KeyedLines {
+            scratch,
+            digests,
+            counts,
+            ..
+        } = into;
         if self.skip_empty && matches!(line, b"" | b"\r") {
-            self.counts.empty += 1;
+            counts.empty += 1;
             return Ok(Some(NoKey::Empty));
         }
-        match self.identity.normalisation.apply(line, &mut self.scratch) {
-            Normal::Key(key) => self.digests.push_bytes(key)?,
-            Normal::Int(key) => self.digests.push_int(key)?,
+        match normalisation.apply(line, scratch) {
+            Normal::Key(key) => digests.push_bytes(key)?,
+            Normal::Int(key) => digests.push_int(key)?,
             Normal::NotUrl(key) => {
-                self.counts.not_url += 1;
-                self.digests.push_bytes(key)?;
+                counts.not_url += 1;
+                digests.push_bytes(key)?;
             }
             Normal::NoField => {
-                self.counts.no_field += 1;
+                counts.no_field += 1;
                 return Ok(Some(NoKey::NoField));
             }
             Normal::Bad(why) => {
-                self.counts.bad += 1;
+                counts.bad += 1;
                 return Ok(Some(NoKey::Bad(why)));
             }
         }
         if let Some(part) = self.part
-            && let Some(&digest) = self.digests.bits().last()
+            && let Some(&digest) = digests.bits().last()
             && !part.holds(digest)
         {
-            self.digests.pop();
-            self.counts.elsewhere += 1;
+            digests.pop();
+            counts.elsewhere += 1;
             return Ok(Some(NoKey::Elsewhere));
         }
         Ok(None)
     }
+}
 
-    /// The digests of the last batch.
+impl Prepare for Keys {
+    type Ready = KeyedLines;
+
+    fn buffer(&self) -> KeyedLines {
+        self.buffer()
+    }
+
+    fn look(&self, batch: &Batch) -> Result<()> {
+        self.settle(batch)
+    }
+
+    fn prepare(&self, batch: &Batch, ready: &mut KeyedLines) -> Result<()> {
+        self.read(batch, ready)
+    }
+}
+
+impl KeyedLines {
+    /// The digests of the batch.
     pub(crate) const fn digests(&self) -> &Digests {
         &self.digests
     }
 
-    /// The lines of the last batch that have no digest, by their number in
-    /// it, in order.
+    /// The lines of the batch that have no digest, by their number in it, in
+    /// order.
     pub(crate) fn without(&self) -> &[(usize, NoKey)] {
         &self.without
+    }
+
+    /// Counts of the lines of the batch.
+    pub(crate) const fn counts(&self) -> KeyCounts {
+        self.counts
+    }
+
+    /// The line of digest `i`; the number of lines, if there are no more
+    /// digests.
+    pub(crate) fn line_of(&self, i: usize) -> usize {
+        let mut line = i;
+        for &(without, _) in &self.without {
+            if without > line {
+                break;
+            }
+            line += 1;
+        }
+        line
+    }
+
+    /// From a mask over the digests to one over the first `lines` lines;
+    /// lines without a digest are 0.
+    pub(crate) fn by_line(&self, mask: &[u64], lines: usize, into: &mut Vec<u64>) {
+        mask::clear(into, lines);
+        let ends = self.without.iter().map(|&(line, _)| line);
+        let ends = ends.take_while(|&line| line < lines);
+        let (mut line, mut digest) = (0, 0);
+        for end in ends.chain([lines]) {
+            mask::copy(into, line, mask, digest, end - line);
+            digest += end - line;
+            line = end + 1;
+        }
     }
 }
 

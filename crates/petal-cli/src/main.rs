@@ -12,6 +12,7 @@ mod filters;
 mod input;
 mod intake;
 mod keys;
+mod mask;
 mod os;
 mod output;
 mod params;

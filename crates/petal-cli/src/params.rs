@@ -13,6 +13,9 @@ use crate::input::LineOptions;
 use crate::os::display_name;
 use crate::units::{parse_count, parse_size};
 
+/// Lines of so many bytes are read in any memory.
+const LEAST_LONGEST_LINE: usize = 256 << 10;
+
 /// The error of `-p`: a number that filters are made for.
 pub(crate) fn fpr(text: &str) -> Result<f64> {
     if let Some(percent) = text.strip_suffix('%')
@@ -55,18 +58,22 @@ pub(crate) fn budget(flag: Option<&str>) -> Result<u64> {
 }
 
 /// How inputs are read: lines of up to a sixteenth of the memory, since up to
-/// five buffers of one may exist.
-pub(crate) fn line_options(terminator: u8, budget: u64, threads: Option<usize>) -> LineOptions {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+/// three buffers of one may exist.
+pub(crate) fn line_options(terminator: u8, budget: u64) -> LineOptions {
     let defaults = LineOptions::default();
     LineOptions {
         terminator,
         max_record: usize::try_from(budget / 16)
             .unwrap_or(usize::MAX)
-            .max(defaults.block),
-        threads: threads.unwrap_or(cores),
+            .max(LEAST_LONGEST_LINE),
         ..defaults
     }
+}
+
+/// The threads to use: what `-j` says, or one for each core that this process
+/// may use.
+pub(crate) fn threads(flag: Option<usize>) -> usize {
+    flag.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Refuses inputs that are not there, before anything is written. They are

@@ -1,16 +1,9 @@
-//! Cuts a stream of bytes into blocks of whole records, each in one contiguous buffer,
-//! on the caller's thread or ahead of it on another.
+//! Cuts a stream of bytes into blocks of whole records, each in one contiguous buffer.
 //!
 //! Where the records lie inside a block is found by `lines`.
 
-use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TryRecvError};
-use std::thread;
-
 use super::decode::Source;
 use super::error::{Fault, InputError};
-
-/// Blocks that may wait between the reading thread and its user.
-const QUEUE: usize = 2;
 
 /// A buffer that holds whole records.
 #[derive(Debug, Default)]
@@ -23,6 +16,11 @@ pub(super) struct Block {
     pub(super) offset: u64,
     /// The last record has its terminator: false only at the end of the input.
     pub(super) terminated: bool,
+}
+
+/// Whether a buffer is so much larger than a block that it is not kept.
+pub(super) const fn is_large(buffer: usize, block: usize) -> bool {
+    buffer > block.saturating_mul(2)
 }
 
 /// Makes blocks from a source.
@@ -96,10 +94,7 @@ impl BlockReader {
 
     fn read(&mut self, mut buffer: Vec<u8>) -> Result<Option<Block>, Fault> {
         // The carry is shorter than the block that brought it.
-        if buffer.len() > self.block.saturating_mul(2) {
-            buffer.truncate(self.block);
-            buffer.shrink_to_fit();
-        } else if buffer.len() < self.block {
+        if buffer.len() < self.block || is_large(buffer.len(), self.block) {
             // Fresh zero pages, untouched where a file is small.
             buffer = vec![0; self.block];
         }
@@ -121,6 +116,11 @@ impl BlockReader {
                 return Ok(Some(self.block(buffer, len, true)));
             }
         }
+    }
+
+    /// Whether the next block has to be waited for.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state == State::Reading && self.source.is_idle()
     }
 
     fn block(&mut self, bytes: Vec<u8>, len: usize, terminated: bool) -> Block {
@@ -162,123 +162,5 @@ impl BlockReader {
             })?;
         buffer.resize(len, 0);
         Ok(())
-    }
-}
-
-/// Blocks, wherever they are read.
-pub(super) enum Blocks {
-    /// On the caller's thread.
-    Here(BlockReader),
-    /// On a thread of its own.
-    Ahead(Ahead),
-}
-
-/// The near end of a reading thread.
-pub(super) struct Ahead {
-    name: String,
-    filled: Receiver<Message>,
-    used: Sender<Vec<u8>>,
-    /// Has come but was not asked for yet.
-    ready: Option<Message>,
-    ended: bool,
-}
-
-/// A block, the end, or an error.
-type Message = Result<Option<Block>, InputError>;
-
-impl Blocks {
-    /// Reads ahead on a second thread if there may be one and the system grants it.
-    pub(super) fn new(reader: BlockReader, threads: usize) -> Self {
-        if threads < 2 {
-            return Self::Here(reader);
-        }
-        let name = reader.name.clone();
-        let (hand_over, taken) = mpsc::channel();
-        let (fill, filled) = mpsc::sync_channel(QUEUE);
-        let (used, empty) = mpsc::channel();
-        // The thread gets its work afterwards, so that the work outlives a refusal.
-        let spawned = thread::Builder::new()
-            .name("read ahead".to_owned())
-            .spawn(move || {
-                if let Ok(reader) = taken.recv() {
-                    read_ahead(reader, &fill, &empty);
-                }
-            });
-        if spawned.is_err() {
-            return Self::Here(reader);
-        }
-        match hand_over.send(reader) {
-            Ok(()) => Self::Ahead(Ahead {
-                name,
-                filled,
-                used,
-                ready: None,
-                ended: false,
-            }),
-            Err(mpsc::SendError(reader)) => Self::Here(reader),
-        }
-    }
-
-    /// See [`BlockReader::next`].
-    pub(super) fn next(&mut self, buffer: Vec<u8>) -> Result<Option<Block>, InputError> {
-        match self {
-            Self::Here(reader) => reader.next(buffer),
-            Self::Ahead(ahead) => ahead.next(buffer),
-        }
-    }
-
-    /// Whether the next block has to be waited for.
-    pub(super) fn is_idle(&mut self) -> bool {
-        match self {
-            Self::Here(reader) => reader.state == State::Reading && reader.source.is_idle(),
-            Self::Ahead(ahead) => ahead.is_idle(),
-        }
-    }
-}
-
-impl Ahead {
-    fn next(&mut self, buffer: Vec<u8>) -> Result<Option<Block>, InputError> {
-        if self.ended {
-            return Ok(None);
-        }
-        if !buffer.is_empty() {
-            // The thread has ended if this fails, and has no use for buffers.
-            let _ = self.used.send(buffer);
-        }
-        let message = match self.ready.take() {
-            Some(message) => message,
-            // It stops after an error, or else it died: in no case is this the end.
-            None => self.filled.recv().unwrap_or_else(|_| {
-                Err(InputError {
-                    name: self.name.clone(),
-                    fault: Fault::Stopped,
-                })
-            }),
-        }?;
-        self.ended = message.is_none();
-        Ok(message)
-    }
-
-    fn is_idle(&mut self) -> bool {
-        if self.ended || self.ready.is_some() {
-            return false;
-        }
-        match self.filled.try_recv() {
-            Ok(message) => self.ready = Some(message),
-            Err(TryRecvError::Empty) => return true,
-            Err(TryRecvError::Disconnected) => {}
-        }
-        false
-    }
-}
-
-/// Sends blocks until the end, an error, or until nobody wants more.
-fn read_ahead(mut reader: BlockReader, fill: &SyncSender<Message>, empty: &Receiver<Vec<u8>>) {
-    loop {
-        let message = reader.next(empty.try_recv().unwrap_or_default());
-        let last = !matches!(message, Ok(Some(_)));
-        if fill.send(message).is_err() || last {
-            return;
-        }
     }
 }

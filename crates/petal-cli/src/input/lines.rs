@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Input;
-use super::blocks::{Block, BlockReader, Blocks};
+use super::blocks::{Block, BlockReader, is_large};
 use super::error::InputError;
 use super::scan::find_ends;
 
@@ -19,51 +19,52 @@ pub(crate) struct LineOptions {
     /// The byte that ends a record: `b'\n'`, or 0 for `-0`.
     pub(crate) terminator: u8,
     /// The most bytes one record may have without its terminator, at least `block - 1`.
-    /// A buffer grows to this only if such a record comes; with `threads` of 2 or more
-    /// there may be four such buffers at once, and one for each batch.
+    /// A buffer grows to this only if such a record comes.
     pub(crate) max_record: usize,
-    /// With 2 or more, reading and decompressing happen on a thread of their own.
-    pub(crate) threads: usize,
     /// Bytes asked of the system at once.
     pub(crate) block: usize,
 }
+
+/// Bytes asked of the system at once: enough that asking costs little, few enough that
+/// several of them stay in the L2 cache.
+pub(crate) const BLOCK: usize = 128 << 10;
 
 impl Default for LineOptions {
     fn default() -> Self {
         Self {
             terminator: b'\n',
             max_record: 64 << 20,
-            threads: 1,
-            block: 256 << 10,
+            block: BLOCK,
         }
     }
 }
 
 /// The records of one input, in order.
 pub(crate) struct Lines {
-    blocks: Blocks,
+    reader: BlockReader,
     terminator: u8,
+    block_size: usize,
     fetched: Arc<AtomicU64>,
-    /// Which reader a batch's left-over bytes belong to.
-    id: u64,
+    /// The block that is being split, and where the records found so far end.
+    block: Option<Arc<Block>>,
+    end: usize,
+    /// To be used again, shared with nobody: no more than there are batches, and one.
+    spare: Vec<Arc<Block>>,
 }
 
-/// Records that lie one after the other in one buffer, which the batch owns.
+/// Records that lie one after the other in one buffer, which the batch shares with others
+/// that have further records of it.
 ///
 /// A batch can be used over and over, for one input after the other.
 /// Records are numbered from 0 within the batch.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    pub(super) block: Block,
+    block: Option<Arc<Block>>,
     /// Record `i` starts at `starts[i]` and its terminator stands just before
-    /// `starts[i + 1]`; for a last record without one that is one past `block.len`.
+    /// `starts[i + 1]`; for a last record without one that is one past the block.
     starts: Vec<usize>,
     max_records: usize,
-    owner: u64,
 }
-
-/// Hands out the ids of [`Lines`]; 0 is nobody's.
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Lines {
     /// Splits what `input` has left.
@@ -78,20 +79,22 @@ impl Lines {
             options.max_record,
             offset,
         );
-        Self::from_blocks(
-            Blocks::new(reader, options.threads),
-            options.terminator,
-            fetched,
-        )
+        Self::from_reader(reader, options, fetched)
     }
 
-    pub(super) fn from_blocks(blocks: Blocks, terminator: u8, fetched: Arc<AtomicU64>) -> Self {
-        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn from_reader(
+        reader: BlockReader,
+        options: &LineOptions,
+        fetched: Arc<AtomicU64>,
+    ) -> Self {
         Self {
-            blocks,
-            terminator,
+            reader,
+            terminator: options.terminator,
+            block_size: options.block,
             fetched,
-            id,
+            block: None,
+            end: 0,
+            spare: Vec::new(),
         }
     }
 
@@ -102,32 +105,63 @@ impl Lines {
     /// may be small. An error comes after all complete records before it; the incomplete
     /// one at that place is not handed out. After an error there is only an error.
     pub(crate) fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, InputError> {
-        if !self.has_more(batch) {
-            batch.owner = self.id;
-            batch.starts.clear();
-            let buffer = std::mem::take(&mut batch.block).bytes;
-            match self.blocks.next(buffer)? {
-                Some(block) => batch.block = block,
-                None => return Ok(false),
-            }
+        batch.starts.clear();
+        let used = batch.block.take();
+        if !self.has_more() {
+            let last = self.block.take();
+            self.take_back(last);
+            self.end = 0;
         }
-        batch.split(self.terminator);
+        self.take_back(used);
+        let block = match &self.block {
+            Some(block) => Arc::clone(block),
+            None => match self.read()? {
+                Some(block) => Arc::clone(self.block.insert(block)),
+                None => return Ok(false),
+            },
+        };
+        self.end = batch.split(block, self.end, self.terminator);
         Ok(true)
     }
 
-    /// Whether the next batch after `batch`, the last one, has to be waited for: the moment to
-    /// flush the output of a slow pipe. False at the end of the input.
-    pub(crate) fn is_idle(&mut self, batch: &Batch) -> bool {
-        !self.has_more(batch) && self.blocks.is_idle()
+    /// Reads the next block, in a buffer that has been used before if there is one.
+    fn read(&mut self) -> Result<Option<Arc<Block>>, InputError> {
+        let mut spare = self.spare.pop().unwrap_or_default();
+        let Some(block) = Arc::get_mut(&mut spare) else {
+            return Ok(self.reader.next(Vec::new())?.map(Arc::new));
+        };
+        match self.reader.next(std::mem::take(&mut block.bytes))? {
+            Some(read) => *block = read,
+            None => return Ok(None),
+        }
+        Ok(Some(spare))
     }
 
-    /// Whether there are more records in the block of a batch.
-    fn has_more(&self, batch: &Batch) -> bool {
-        batch.owner == self.id && batch.end() < batch.block.len
+    /// Whether the next batch has to be waited for: the moment to flush the output of a slow
+    /// pipe. False at the end of the input.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.has_more() && self.reader.is_idle()
+    }
+
+    /// Whether there are more records in the block.
+    fn has_more(&self) -> bool {
+        self.block
+            .as_ref()
+            .is_some_and(|block| self.end < block.len)
+    }
+
+    /// Keeps a block that nobody else has, unless it is large.
+    fn take_back(&mut self, block: Option<Arc<Block>>) {
+        if let Some(mut block) = block
+            && Arc::get_mut(&mut block).is_some()
+            && !is_large(block.bytes.len(), self.block_size)
+        {
+            self.spare.push(block);
+        }
     }
 
     /// Bytes read from the file or pipe so far, compressed if it is: for progress, to be
-    /// compared with [`Input::size`]. With a reading thread this runs a little ahead.
+    /// compared with [`Input::size`].
     pub(crate) fn consumed(&self) -> u64 {
         self.fetched.load(Ordering::Relaxed)
     }
@@ -140,10 +174,9 @@ impl Batch {
         let max_records = max_records.max(1);
         let starts = Vec::with_capacity(max_records.min(4096) + 1);
         Self {
-            block: Block::default(),
+            block: None,
             starts,
             max_records,
-            owner: 0,
         }
     }
 
@@ -158,16 +191,36 @@ impl Batch {
         self.len() == 0
     }
 
+    /// The buffer, and how many bytes of it count.
+    #[inline]
+    fn buffer(&self) -> (&[u8], usize) {
+        match &self.block {
+            Some(block) => (&block.bytes, block.len),
+            None => (&[], 0),
+        }
+    }
+
+    /// Whether it holds on to a buffer far larger than a block of this size.
+    pub(crate) fn is_large(&self, block: usize) -> bool {
+        is_large(self.buffer().0.len(), block)
+    }
+
+    /// Lets go of the buffer, and of the records.
+    pub(crate) fn clear(&mut self) {
+        self.block = None;
+        self.starts.clear();
+    }
+
     /// Record `i` without its terminator. Panics if there is none.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> &[u8] {
-        &self.block.bytes[self.starts[i]..self.starts[i + 1] - 1]
+        &self.buffer().0[self.starts[i]..self.starts[i + 1] - 1]
     }
 
     /// All records, without their terminators.
     #[inline]
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
-        let bytes = &self.block.bytes[..];
+        let (bytes, _) = self.buffer();
         self.starts
             .windows(2)
             .map(move |pair| &bytes[pair[0]..pair[1] - 1])
@@ -180,40 +233,42 @@ impl Batch {
         if range.is_empty() {
             return &[];
         }
-        let end = self.starts[range.end].min(self.block.len);
-        &self.block.bytes[self.starts[range.start]..end]
+        let (bytes, len) = self.buffer();
+        &bytes[self.starts[range.start]..self.starts[range.end].min(len)]
     }
 
     /// Whether record `i` has its terminator: only the last one of an input may lack it.
     /// Panics if there is no such record.
     #[inline]
     pub(crate) fn is_terminated(&self, i: usize) -> bool {
-        self.starts[i + 1] <= self.block.len
+        self.starts[i + 1] <= self.buffer().1
     }
 
     /// The decoded offset in the input just after record `i` and its terminator: where
     /// reading has to go on, see [`Input::skip`]. Panics if there is no such record.
     #[inline]
     pub(crate) fn end_offset(&self, i: usize) -> u64 {
-        self.block.offset + self.starts[i + 1].min(self.block.len) as u64
+        let (offset, len) = match &self.block {
+            Some(block) => (block.offset, block.len),
+            None => (0, 0),
+        };
+        offset + self.starts[i + 1].min(len) as u64
     }
 
-    /// Where the records so far end in the block.
-    fn end(&self) -> usize {
-        self.starts.last().copied().unwrap_or(0)
-    }
-
-    /// Finds the next records of the block. It has at least one more.
-    fn split(&mut self, terminator: u8) {
-        let first = self.end();
-        let rest = &self.block.bytes[first..self.block.len];
-        self.starts.clear();
+    /// Finds the records of a block from the byte `first` on, of which there is at least
+    /// one; tells where those it takes end.
+    fn split(&mut self, block: Arc<Block>, first: usize, terminator: u8) -> usize {
+        let rest = &block.bytes[first..block.len];
         self.starts.push(first);
         let most = self.max_records.saturating_add(1);
         find_ends(terminator, rest, first, most, &mut self.starts);
-        if self.len() < self.max_records && self.end() < self.block.len {
-            debug_assert!(!self.block.terminated);
-            self.starts.push(self.block.len + 1);
+        let mut end = self.starts.last().copied().unwrap_or(first);
+        if self.len() < self.max_records && end < block.len {
+            debug_assert!(!block.terminated);
+            end = block.len + 1;
+            self.starts.push(end);
         }
+        self.block = Some(block);
+        end
     }
 }

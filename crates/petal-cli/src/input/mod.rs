@@ -2,8 +2,8 @@
 //!
 //! `Input` opens one of them and tells what is known of it; `Lines` splits it into
 //! records. Below: `raw` reads bytes as stored, `codec` and `decode` make them what they
-//! mean, `blocks` cuts them into whole records, on a second thread if wanted. Nothing here
-//! knows what the records are for.
+//! mean, `blocks` cuts them into whole records. Nothing here knows what the records are
+//! for, or on which thread they are read.
 
 mod blocks;
 mod codec;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use error::Fault;
 pub(crate) use error::InputError;
-pub(crate) use lines::{Batch, LineOptions, Lines};
+pub(crate) use lines::{BLOCK, Batch, LineOptions, Lines};
 
 use crate::compression::Compression;
 use crate::os::{FileId, display_name};

@@ -10,6 +10,8 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use anyhow::{Result, bail};
 use petal::mask_words;
 use petal::sizing;
@@ -19,6 +21,7 @@ pub(crate) use loss::Loss;
 pub(crate) use plan::{CEILING, FIRST_ITEMS, OVERHEAD, Plan, usable};
 
 use crate::args::WhenFull;
+use crate::mask;
 use crate::units::format_size;
 
 /// Blocks of each region that are looked at for the error at a checkpoint:
@@ -191,6 +194,14 @@ impl Seen {
                     beyond = true;
                 }
             }
+            if remember && count == digests.len() {
+                // Nearly always: the batch as a whole.
+                self.filter.insert_digests(digests, fresh)?;
+                let new = mask::count(&fresh[..mask_words(count)]);
+                self.full |= beyond && new > 0;
+                self.loss.add(count as u64, new);
+                return Ok(Taken::All);
+            }
             self.part.clear();
             self.part.extend_from(digests, done..done + count)?;
             self.mask.resize(mask_words(count), 0);
@@ -198,21 +209,19 @@ impl Seen {
                 self.filter.insert_digests(&self.part, &mut self.mask)?;
             } else {
                 self.filter.contains_digests(&self.part, &mut self.mask)?;
-                invert(&mut self.mask, count);
-                let first_new = (0..count).find(|&i| bit(&self.mask, i));
-                if let Some(first_new) = first_new
+                mask::invert(&mut self.mask, count);
+                let first_new = mask::runs(&self.mask, count).next();
+                if let Some(Range {
+                    start: first_new, ..
+                }) = first_new
                     && self.when_full == WhenFull::Stop
                 {
                     self.full = true;
                     return Ok(Taken::Only(done + first_new));
                 }
             }
-            let mut new = 0;
-            for i in (0..count).filter(|&i| bit(&self.mask, i)) {
-                let place = done + i;
-                fresh[place / 64] |= 1 << (place % 64);
-                new += 1;
-            }
+            mask::copy(fresh, done, &self.mask, 0, count);
+            let new = mask::count(&self.mask);
             self.full |= beyond && new > 0;
             self.loss.add(count as u64, new);
             done += count;
@@ -342,21 +351,4 @@ fn pour_anyhow(set: &DigestSet, usable: u64) -> Result<Bloom> {
     let mut filter = Bloom::with_geometry(identity, geometry, Promise { items, error })?;
     set.pour_into(&mut filter)?;
     Ok(filter)
-}
-
-/// Whether bit `i` of a mask is set.
-pub(crate) const fn bit(mask: &[u64], i: usize) -> bool {
-    mask[i / 64] >> (i % 64) & 1 == 1
-}
-
-/// Turns the first `count` bits of a mask over.
-pub(crate) fn invert(mask: &mut [u64], count: usize) {
-    for word in &mut *mask {
-        *word = !*word;
-    }
-    if !count.is_multiple_of(64)
-        && let Some(last) = mask.get_mut(count / 64)
-    {
-        *last &= (1 << (count % 64)) - 1;
-    }
 }

@@ -12,6 +12,11 @@ fn identity() -> Identity {
     Identity::new(KeyType::Int)
 }
 
+/// Whether bit `i` of a mask is set.
+fn bit(mask: &[u64], i: usize) -> bool {
+    mask[i / 64] >> (i % 64) & 1 == 1
+}
+
 fn digests(keys: &[i64]) -> Digests {
     let mut digests = Digests::new(KeyHasher::default(), KeyType::Int);
     for &key in keys {

@@ -12,14 +12,16 @@ use petal::{AnyFilter, Contains, FileLock, Insert, MappedWriter, Overwrite, Secr
 
 use crate::args::AddArgs;
 use crate::filters::{self, named};
+use crate::input::Batch;
 use crate::intake::Intake;
-use crate::keys;
+use crate::keys::{self, KeyedLines};
+use crate::mask;
 use crate::os::display_name;
 use crate::params;
 use crate::report::{self, Table, figure};
 use crate::units::{format_count, format_size};
 use crate::verbs::dedup;
-use crate::walk::Walk;
+use crate::walk::{Flow, Place, Position, Walk};
 
 /// Runs the verb.
 pub(crate) fn run(args: &AddArgs) -> Result<ExitCode> {
@@ -62,11 +64,13 @@ pub(crate) fn run(args: &AddArgs) -> Result<ExitCode> {
     report::plan(&args.run, &plan);
 
     let walk = Walk {
-        files: &args.files,
-        options: params::line_options(keys::terminator(&args.records), budget, args.run.threads),
+        files: args.files.as_slice().into(),
+        from: Position::default(),
+        options: params::line_options(keys::terminator(&args.records), budget),
+        threads: params::threads(args.run.threads),
         label: "add",
         quiet: args.run.quiet,
-        output: None,
+        outputs: Vec::new(),
     };
     let identity = filter.about().identity().clone();
     let mut intake = Intake::new(identity, args.skip_empty, args.skip_bad);
@@ -103,26 +107,21 @@ fn recover(path: &Path, secret: Option<&Secret>) -> Result<()> {
 }
 
 /// Inserts all lines; how many of them changed a bit.
-fn insert(
-    walk: &Walk<'_>,
-    intake: &mut Intake,
-    filter: &mut AnyFilter,
-    overfill: bool,
-) -> Result<u64> {
+fn insert(walk: &Walk, intake: &mut Intake, filter: &mut AnyFilter, overfill: bool) -> Result<u64> {
     // Measured once: where the count of keys is unknown it takes a look at
     // every word.
     let room = filter.room().filter(|_| !overfill);
     let mut added = 0;
     let mut mask = Vec::new();
-    walk.each(|batch, place| {
-        intake.read(batch, place)?;
-        let digests = intake.digests();
+    let keys = intake.keys();
+    walk.each(&keys, &mut |batch: &Batch,
+                           keyed: &mut KeyedLines,
+                           place: &Place| {
+        intake.take(batch, keyed, place)?;
+        let digests = keyed.digests();
         mask.resize(mask_words(digests.len()), 0);
         filter.insert_digests(digests, &mut mask)?;
-        added += mask
-            .iter()
-            .map(|word| u64::from(word.count_ones()))
-            .sum::<u64>();
+        added += mask::count(&mask);
         if let Some(room) = room.filter(|&room| added > room) {
             let items = filter.about().promise().map_or(0, |promise| promise.items);
             bail!(
@@ -135,7 +134,7 @@ fn insert(
                 format_count(room)
             );
         }
-        Ok(())
+        Ok(Flow::GoOn)
     })?;
     intake.refuse_bad()?;
     Ok(added)

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use proptest::prelude::*;
 
-use super::super::blocks::{BlockReader, Blocks};
+use super::super::blocks::BlockReader;
 use super::super::decode::Source;
 use super::super::error::Fault;
 use super::super::{Batch, Input, LineOptions, Lines};
@@ -62,8 +62,7 @@ fn from_source(source: impl Source + 'static, options: &LineOptions) -> Lines {
         options.max_record,
         0,
     );
-    let blocks = Blocks::new(reader, options.threads);
-    Lines::from_blocks(blocks, options.terminator, std::sync::Arc::default())
+    Lines::from_reader(reader, options, std::sync::Arc::default())
 }
 
 /// Lines of all kinds: empty, long, CRLF, NUL, invalid UTF-8, no terminator at the end.
@@ -85,22 +84,19 @@ fn every_block_and_read_size_gives_the_same_records() {
         for terminator in [b'\n', 0] {
             let expected = naive(data, terminator);
             for block in 1..=data.len() + 2 {
-                for threads in [1, 2] {
-                    let options = LineOptions {
-                        terminator,
-                        block,
-                        threads,
-                        ..LineOptions::default()
-                    };
-                    let sizes = if block % 2 == 0 {
-                        vec![block]
-                    } else {
-                        vec![1, 3, 2]
-                    };
-                    let (records, error) = drain(&mut script(data, &sizes, &options), block);
-                    assert!(error.is_none());
-                    assert_eq!(records, expected, "block {block}");
-                }
+                let options = LineOptions {
+                    terminator,
+                    block,
+                    ..LineOptions::default()
+                };
+                let sizes = if block % 2 == 0 {
+                    vec![block]
+                } else {
+                    vec![1, 3, 2]
+                };
+                let (records, error) = drain(&mut script(data, &sizes, &options), block);
+                assert!(error.is_none());
+                assert_eq!(records, expected, "block {block}");
             }
         }
     }
@@ -115,9 +111,8 @@ proptest! {
         block in prop_oneof![1usize..20, 1usize..3000],
         max_records in prop_oneof![1usize..5, Just(64), Just(usize::MAX)],
         terminator in prop_oneof![Just(b'\n'), Just(0u8)],
-        threads in 1usize..=2,
     ) {
-        let options = LineOptions { terminator, block, threads, ..LineOptions::default() };
+        let options = LineOptions { terminator, block, ..LineOptions::default() };
         let (records, error) = drain(&mut script(&data, &sizes, &options), max_records);
         prop_assert!(error.is_none());
         prop_assert_eq!(records, naive(&data, terminator));
@@ -131,7 +126,6 @@ proptest! {
         before in prop::collection::vec(0usize..20, 0..5),
         sizes in prop::collection::vec(1usize..80, 1..5),
         block in 1usize..60,
-        threads in 1usize..=2,
     ) {
         // A limit below the block is taken as the block less one.
         let limit = limit.max(block - 1);
@@ -145,7 +139,7 @@ proptest! {
         if terminated {
             data.push(b'\n');
         }
-        let options = LineOptions { max_record: limit, block, threads, ..LineOptions::default() };
+        let options = LineOptions { max_record: limit, block, ..LineOptions::default() };
         let (records, error) = drain(&mut script(&data, &sizes, &options), 3);
         let mut expected = naive(&data, b'\n');
         if over == 1 {
@@ -187,34 +181,31 @@ impl Source for Long {
 
 #[test]
 fn a_line_of_100_mib_is_a_line() {
-    for threads in [1, 2] {
-        let len = 100 << 20;
-        let options = LineOptions {
-            max_record: 128 << 20,
-            threads,
-            ..LineOptions::default()
-        };
-        let mut lines = from_source(
-            Long {
-                len,
-                end: b"\nshort\nlast",
-            },
-            &options,
-        );
-        let mut batch = Batch::new(1);
-        assert!(lines.next_batch(&mut batch).unwrap());
-        assert_eq!(batch.len(), 1);
-        assert_eq!(batch.get(0).len(), len);
-        assert!(batch.get(0).iter().all(|&byte| byte == b'l'));
-        assert_eq!(batch.end_offset(0), len as u64 + 1);
-        assert!(lines.next_batch(&mut batch).unwrap());
-        assert_eq!(batch.get(0), b"short");
-        assert!(lines.next_batch(&mut batch).unwrap());
-        assert_eq!(batch.get(0), b"last");
-        assert!(!lines.next_batch(&mut batch).unwrap());
-        // The large buffers are not kept.
-        assert!(batch.block.bytes.len() <= 2 * options.block);
-    }
+    let len = 100 << 20;
+    let options = LineOptions {
+        max_record: 128 << 20,
+        ..LineOptions::default()
+    };
+    let mut lines = from_source(
+        Long {
+            len,
+            end: b"\nshort\nlast",
+        },
+        &options,
+    );
+    let mut batch = Batch::new(1);
+    assert!(lines.next_batch(&mut batch).unwrap());
+    assert_eq!(batch.len(), 1);
+    assert_eq!(batch.get(0).len(), len);
+    assert!(batch.get(0).iter().all(|&byte| byte == b'l'));
+    assert_eq!(batch.end_offset(0), len as u64 + 1);
+    assert!(lines.next_batch(&mut batch).unwrap());
+    assert_eq!(batch.get(0), b"short");
+    assert!(lines.next_batch(&mut batch).unwrap());
+    assert_eq!(batch.get(0), b"last");
+    assert!(!lines.next_batch(&mut batch).unwrap());
+    // The large buffers are not kept.
+    assert!(!batch.is_large(options.block));
 }
 
 #[test]
@@ -243,97 +234,55 @@ fn a_line_without_end_is_refused_with_the_remedy() {
 
 #[test]
 fn records_before_an_error_are_handed_out_and_no_part_of_one() {
-    for threads in [1, 2] {
-        let options = LineOptions {
-            threads,
-            ..LineOptions::default()
-        };
-        let (records, error) = drain(&mut scripted(b"a\nb\npart", &[5], &options, true), 64);
-        assert_eq!(records, naive(b"a\nb\n", b'\n'));
-        assert!(error.unwrap().to_string().contains("scripted"));
-    }
-}
-
-#[test]
-fn a_reader_that_dies_is_an_error_not_the_end() {
-    struct Dying;
-    impl Source for Dying {
-        fn read(&mut self, _: &mut [u8]) -> Result<usize, Fault> {
-            std::panic::resume_unwind(Box::new("dies without a message"))
-        }
-
-        fn is_idle(&self) -> bool {
-            false
-        }
-    }
-    let options = LineOptions {
-        threads: 2,
-        ..LineOptions::default()
-    };
-    let (records, error) = drain(&mut from_source(Dying, &options), 64);
-    assert!(records.is_empty());
-    assert!(matches!(error.unwrap().fault, Fault::Stopped));
+    let options = LineOptions::default();
+    let (records, error) = drain(&mut scripted(b"a\nb\npart", &[5], &options, true), 64);
+    assert_eq!(records, naive(b"a\nb\n", b'\n'));
+    assert!(error.unwrap().to_string().contains("scripted"));
 }
 
 #[test]
 fn what_a_pipe_has_brought_does_not_wait_for_more() {
-    for threads in [1, 2] {
-        let (go_on, wait) = mpsc::channel::<()>();
-        let input = piped(move |pipe| {
-            pipe.write_all(b"a\nb\nc").unwrap();
-            // Blocks until the test has seen the first records.
-            wait.recv().unwrap();
-            pipe.write_all(b"d\n").unwrap();
-        });
-        let mut lines = Lines::new(
-            input,
-            &LineOptions {
-                threads,
-                ..LineOptions::default()
-            },
-        );
-        let mut batch = Batch::new(1);
-        for (record, more) in [(b"a", true), (b"b", false)] {
-            assert!(lines.next_batch(&mut batch).unwrap());
-            assert_eq!(batch.iter().collect::<Vec<_>>(), [record]);
-            // Nothing comes before the test asks for it.
-            assert_eq!(lines.is_idle(&batch), !more);
-        }
-        go_on.send(()).unwrap();
+    let (go_on, wait) = mpsc::channel::<()>();
+    let input = piped(move |pipe| {
+        pipe.write_all(b"a\nb\nc").unwrap();
+        // Blocks until the test has seen the first records.
+        wait.recv().unwrap();
+        pipe.write_all(b"d\n").unwrap();
+    });
+    let mut lines = Lines::new(input, &LineOptions::default());
+    let mut batch = Batch::new(1);
+    for (record, more) in [(b"a", true), (b"b", false)] {
         assert!(lines.next_batch(&mut batch).unwrap());
-        assert_eq!(batch.iter().collect::<Vec<_>>(), [b"cd"]);
-        assert!(!lines.next_batch(&mut batch).unwrap());
-        assert!(!lines.is_idle(&batch));
+        assert_eq!(batch.iter().collect::<Vec<_>>(), [record]);
+        // Nothing comes before the test asks for it.
+        assert_eq!(lines.is_idle(), !more);
     }
+    go_on.send(()).unwrap();
+    assert!(lines.next_batch(&mut batch).unwrap());
+    assert_eq!(batch.iter().collect::<Vec<_>>(), [b"cd"]);
+    assert!(!lines.next_batch(&mut batch).unwrap());
+    assert!(!lines.is_idle());
 }
 
 #[test]
 fn what_has_come_meanwhile_is_not_waited_for_and_not_lost() {
-    for threads in [1, 2] {
-        let (go_on, wait) = mpsc::channel::<()>();
-        let input = piped(move |pipe| {
-            pipe.write_all(b"a\n").unwrap();
-            wait.recv().unwrap();
-            pipe.write_all(b"b\n").unwrap();
-        });
-        let mut lines = Lines::new(
-            input,
-            &LineOptions {
-                threads,
-                ..LineOptions::default()
-            },
-        );
-        let mut batch = Batch::new(9);
-        assert!(lines.next_batch(&mut batch).unwrap());
-        go_on.send(()).unwrap();
-        while lines.is_idle(&batch) {
-            std::thread::yield_now();
-        }
-        assert!(!lines.is_idle(&batch));
-        assert!(lines.next_batch(&mut batch).unwrap());
-        assert_eq!(batch.get(0), b"b");
-        assert!(!lines.next_batch(&mut batch).unwrap());
+    let (go_on, wait) = mpsc::channel::<()>();
+    let input = piped(move |pipe| {
+        pipe.write_all(b"a\n").unwrap();
+        wait.recv().unwrap();
+        pipe.write_all(b"b\n").unwrap();
+    });
+    let mut lines = Lines::new(input, &LineOptions::default());
+    let mut batch = Batch::new(9);
+    assert!(lines.next_batch(&mut batch).unwrap());
+    go_on.send(()).unwrap();
+    while lines.is_idle() {
+        std::thread::yield_now();
     }
+    assert!(!lines.is_idle());
+    assert!(lines.next_batch(&mut batch).unwrap());
+    assert_eq!(batch.get(0), b"b");
+    assert!(!lines.next_batch(&mut batch).unwrap());
 }
 
 #[test]
@@ -371,35 +320,6 @@ fn a_batch_serves_one_input_after_the_other() {
 }
 
 #[test]
-fn dropping_a_reader_in_the_middle_ends_its_thread() {
-    let (dropped, gone) = mpsc::channel::<()>();
-    struct Endless(mpsc::Sender<()>);
-    impl Source for Endless {
-        fn read(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
-            out.fill(b'\n');
-            Ok(out.len())
-        }
-
-        fn is_idle(&self) -> bool {
-            false
-        }
-    }
-    impl Drop for Endless {
-        fn drop(&mut self) {
-            let _ = self.0.send(());
-        }
-    }
-    let options = LineOptions {
-        threads: 2,
-        ..LineOptions::default()
-    };
-    let mut lines = from_source(Endless(dropped), &options);
-    assert!(lines.next_batch(&mut Batch::new(64)).unwrap());
-    drop(lines);
-    gone.recv().unwrap();
-}
-
-#[test]
 fn files_larger_than_all_buffers_come_out_whole() {
     let dir = tempfile::tempdir().unwrap();
     let mut data = Vec::new();
@@ -413,14 +333,9 @@ fn files_larger_than_all_buffers_come_out_whole() {
     }
     let path = write(dir.path(), "urls", &data);
     let expected = naive(&data, b'\n');
-    for threads in [1, 2] {
-        let options = LineOptions {
-            threads,
-            ..LineOptions::default()
-        };
-        assert_eq!(read_with(&path, &options).unwrap(), expected);
-        let mut lines = Lines::new(Input::open(&path).unwrap(), &options);
-        drain(&mut lines, usize::MAX);
-        assert_eq!(lines.consumed(), data.len() as u64);
-    }
+    let options = LineOptions::default();
+    assert_eq!(read_with(&path, &options).unwrap(), expected);
+    let mut lines = Lines::new(Input::open(&path).unwrap(), &options);
+    drain(&mut lines, usize::MAX);
+    assert_eq!(lines.consumed(), data.len() as u64);
 }

@@ -11,12 +11,14 @@ use petal::{AnyFilter, ClassicGeometry, DigestSet, mask_words};
 
 use super::target::{Shape, Target};
 use crate::args::{BuildArgs, BuildKind, WhenFull};
+use crate::input::Batch;
 use crate::intake::Intake;
+use crate::keys::KeyedLines;
 use crate::report;
 use crate::sample::{self, Estimate};
 use crate::seen::{FIRST_ITEMS, OVERHEAD, Plan, Seen, Taken};
 use crate::units::{format_count, format_size};
-use crate::walk::Walk;
+use crate::walk::{Flow, Place, Walk};
 
 /// Slots of the first table of a set of digests.
 const FIRST_SLOTS: u64 = 64;
@@ -24,7 +26,7 @@ const FIRST_SLOTS: u64 = 64;
 /// What a run works with.
 pub(super) struct Fill<'a> {
     pub(super) args: &'a BuildArgs,
-    pub(super) walk: Walk<'a>,
+    pub(super) walk: Walk,
     pub(super) intake: Intake,
     /// The error that was asked for.
     pub(super) error: f64,
@@ -143,20 +145,24 @@ impl Fill<'_> {
         let mut target = Target::new(shape, items, self.error, self.usable);
         let intake = &mut self.intake;
         let mut keys = 0;
-        self.walk.each(|batch, place| {
-            intake.read(batch, place)?;
-            keys += target.insert(intake.identity(), intake.digests())?;
-            if let Some(most) = most.filter(|&most| keys > most) {
-                bail!(
-                    "{}, up to line {}: more than {} distinct keys came; nothing was written. \
+        let rules = intake.keys();
+        self.walk.each(
+            &rules,
+            &mut |batch: &Batch, keyed: &mut KeyedLines, place: &Place| {
+                intake.take(batch, keyed, place)?;
+                keys += target.insert(intake.identity(), keyed.digests())?;
+                if let Some(most) = most.filter(|&most| keys > most) {
+                    bail!(
+                        "{}, up to line {}: more than {} distinct keys came; nothing was written. \
                      Give a larger -n, or leave it out to have the keys counted",
-                    place.name,
-                    place.line + batch.len() as u64 - 1,
-                    format_count(most)
-                );
-            }
-            Ok(())
-        })?;
+                        place.name,
+                        place.line + batch.len() as u64 - 1,
+                        format_count(most)
+                    );
+                }
+                Ok(Flow::GoOn)
+            },
+        )?;
         intake.refuse_bad()?;
         Ok(Filled {
             filter: target.finish(intake.identity())?,
@@ -166,7 +172,7 @@ impl Fill<'_> {
 
     /// A set of digests that grows with its keys.
     fn digests(&mut self) -> Result<Filled> {
-        let estimate = sample::estimate_paths(self.walk.files, self.walk.options.terminator);
+        let estimate = sample::estimate_paths(&self.walk.files, self.walk.options.terminator);
         let slots = estimate
             .filter(Estimate::is_mostly_distinct)
             .map(|estimate| DigestSet::slots_for(estimate.lines))
@@ -183,23 +189,27 @@ impl Fill<'_> {
     /// Counts the distinct keys first.
     fn counted(&mut self) -> Result<Filled> {
         let repeatable = self.walk.is_repeatable();
-        let estimate = sample::estimate_paths(self.walk.files, self.walk.options.terminator);
+        let estimate = sample::estimate_paths(&self.walk.files, self.walk.options.terminator);
         let plan = Plan::digests(self.budget, estimate.as_ref())?;
         self.announce_count(&plan, estimate.as_ref(), repeatable);
         let mut seen = Seen::new(&plan, self.intake.identity().clone(), WhenFull::Stop)?;
         let mut fresh = Vec::new();
         let (intake, budget) = (&mut self.intake, self.budget);
-        self.walk.each(|batch, place| {
-            intake.read(batch, place)?;
-            let digests = intake.digests();
-            fresh.resize(mask_words(digests.len()), 0);
-            let taken = seen.take(digests, &mut fresh)?;
-            let poured = !matches!(seen.filter(), AnyFilter::DigestSet(_));
-            if matches!(taken, Taken::Only(_)) || (poured && !repeatable) {
-                return Err(too_many(seen.new_lines(), budget, repeatable));
-            }
-            Ok(())
-        })?;
+        let keys = intake.keys();
+        self.walk.each(
+            &keys,
+            &mut |batch: &Batch, keyed: &mut KeyedLines, place: &Place| {
+                intake.take(batch, keyed, place)?;
+                let digests = keyed.digests();
+                fresh.resize(mask_words(digests.len()), 0);
+                let taken = seen.take(digests, &mut fresh)?;
+                let poured = !matches!(seen.filter(), AnyFilter::DigestSet(_));
+                if matches!(taken, Taken::Only(_)) || (poured && !repeatable) {
+                    return Err(too_many(seen.new_lines(), budget, repeatable));
+                }
+                Ok(Flow::GoOn)
+            },
+        )?;
         intake.refuse_bad()?;
         let counted = seen.new_lines();
         let missed = seen.expected_loss();

@@ -21,7 +21,7 @@ use crate::os::display_name;
 use crate::params;
 use crate::report::{Table, figure};
 use crate::units::format_size;
-use crate::walk::Walk;
+use crate::walk::{Position, Walk};
 use fill::{Fill, Filled};
 
 /// Runs the verb.
@@ -38,15 +38,13 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let mut fill = Fill {
         args,
         walk: Walk {
-            files: &args.files,
-            options: params::line_options(
-                keys::terminator(&args.records),
-                budget,
-                args.run.threads,
-            ),
+            files: args.files.as_slice().into(),
+            from: Position::default(),
+            options: params::line_options(keys::terminator(&args.records), budget),
+            threads: params::threads(args.run.threads),
             label: "build",
             quiet: args.run.quiet,
-            output: None,
+            outputs: Vec::new(),
         },
         intake: Intake::new(identity, args.keys.skip_empty, args.skip_bad),
         error,

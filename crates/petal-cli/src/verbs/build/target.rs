@@ -11,6 +11,7 @@ use petal::{
     Promise, SplitGeometry, mask_words,
 };
 
+use crate::mask;
 use crate::seen::OVERHEAD;
 use crate::units::format_size;
 
@@ -105,11 +106,7 @@ impl Target {
         make_room(filter, digests.len() as u64, self.usable)?;
         self.mask.resize(mask_words(digests.len()), 0);
         filter.insert_digests(digests, &mut self.mask)?;
-        Ok(self
-            .mask
-            .iter()
-            .map(|word| u64::from(word.count_ones()))
-            .sum())
+        Ok(mask::count(&self.mask))
     }
 
     /// Inserts a whole set of keys.

@@ -3,29 +3,21 @@
 //! Owns the filters that are asked, the counts of their answers, and how
 //! many of the hits are expected to be false.
 
+use std::ops::AddAssign;
+
 use anyhow::Result;
 use petal::sizing;
-use petal::{AnyFilter, Contains, Identity, mask_words};
+use petal::{AnyFilter, Contains, Identity};
 
 use crate::input::Batch;
-use crate::keys::{Keys, NoKey};
-use crate::seen::bit;
+use crate::keys::{KeyedLines, Keys, NoKey};
+use crate::mask;
+use crate::walk::Prepare;
 
 /// Blocks of each region that are looked at for the error of a mapped
 /// filter, and places they are taken from.
 const SAMPLE_BLOCKS: u64 = 1024;
 const SAMPLE_PLACES: u32 = 16;
-
-/// What is known of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// In this filter, the first of those that have it.
-    In(usize),
-    /// In none.
-    Absent,
-    /// Empty, and empty lines do not count.
-    LeftOut,
-}
 
 /// Counts of lines.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,14 +42,48 @@ impl Counts {
     }
 }
 
-/// Filters whose keys are the same, and the digests they are asked for.
+impl AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
+        self.lines += more.lines;
+        self.hits += more.hits;
+        self.left_out += more.left_out;
+        self.no_key += more.no_key;
+    }
+}
+
+/// What the filters say of the lines of a batch: a buffer that is used again.
+pub(super) struct Answers {
+    /// The digests of each group.
+    keyed: Vec<KeyedLines>,
+    /// Lines that are in some filter.
+    pub(super) hits: Vec<u64>,
+    /// Lines that do not count: they are empty.
+    pub(super) left_out: Vec<u64>,
+    /// The first of the filters that have it, for each line that is a hit;
+    /// empty unless it is asked for.
+    pub(super) first: Vec<usize>,
+    /// Lines that have a key under some filter.
+    asked: Vec<u64>,
+    /// What one filter says of digests, and of lines.
+    digests: Vec<u64>,
+    lines: Vec<u64>,
+    pub(super) counts: Counts,
+}
+
+impl Answers {
+    /// For each group of filters: lines that were asked as they are, though
+    /// the filters are of URLs.
+    pub(super) fn not_url(&self) -> impl Iterator<Item = u64> {
+        self.keyed.iter().map(|keyed| keyed.counts().not_url)
+    }
+}
+
+/// Filters whose keys are the same.
 struct Group {
     identity: Identity,
     keys: Keys,
     /// Numbers of the filters.
     filters: Vec<usize>,
-    /// The line of each digest.
-    lines: Vec<usize>,
 }
 
 /// The filters that are asked.
@@ -65,28 +91,18 @@ pub(super) struct Asked {
     filters: Vec<AnyFilter>,
     groups: Vec<Group>,
     skip_empty: bool,
-    counts: Counts,
-    answers: Vec<Answer>,
-    /// Whether a line has a key under some filter.
-    keyed: Vec<bool>,
-    mask: Vec<u64>,
+    names_first: bool,
 }
 
 impl Asked {
-    pub(super) const fn new(skip_empty: bool) -> Self {
+    /// No filter yet. With `names_first` the answers say which filter has a
+    /// line.
+    pub(super) const fn new(skip_empty: bool, names_first: bool) -> Self {
         Self {
             filters: Vec::new(),
             groups: Vec::new(),
             skip_empty,
-            counts: Counts {
-                lines: 0,
-                hits: 0,
-                left_out: 0,
-                no_key: 0,
-            },
-            answers: Vec::new(),
-            keyed: Vec::new(),
-            mask: Vec::new(),
+            names_first,
         }
     }
 
@@ -100,69 +116,49 @@ impl Asked {
                 identity: identity.clone(),
                 keys: Keys::new(identity.clone(), self.skip_empty, None),
                 filters: vec![number],
-                lines: Vec::new(),
             }),
         }
         self.filters.push(filter);
     }
 
-    /// The answers for the lines of a batch.
-    pub(super) fn read(&mut self, batch: &Batch) -> Result<&[Answer]> {
-        self.answers.clear();
-        self.answers.resize(batch.len(), Answer::Absent);
-        self.keyed.clear();
-        self.keyed.resize(batch.len(), false);
-        for group in &mut self.groups {
-            group.keys.read(batch)?;
-            let mut without = group.keys.without().iter().peekable();
-            group.lines.clear();
-            for line in 0..batch.len() {
-                match without.next_if(|(at, _)| *at == line) {
-                    Some((_, NoKey::Empty)) => self.answers[line] = Answer::LeftOut,
-                    Some(_) => {}
-                    None => {
-                        self.keyed[line] = true;
-                        group.lines.push(line);
-                    }
-                }
-            }
-            let digests = group.keys.digests();
-            self.mask.resize(mask_words(digests.len()), 0);
-            for &number in &group.filters {
-                self.filters[number].contains_digests(digests, &mut self.mask)?;
-                for (i, &line) in group.lines.iter().enumerate() {
-                    if !bit(&self.mask, i) {
-                        continue;
-                    }
-                    let answer = &mut self.answers[line];
-                    *answer = match *answer {
-                        Answer::In(earlier) => Answer::In(earlier.min(number)),
-                        _ => Answer::In(number),
-                    };
-                }
+    /// Asks the filters of a group.
+    fn ask(
+        &self,
+        group: &Group,
+        keyed: &KeyedLines,
+        lines: usize,
+        into: &mut Answers,
+    ) -> Result<()> {
+        let digests = keyed.digests();
+        let Answers {
+            hits,
+            left_out,
+            first,
+            asked,
+            digests: mask,
+            lines: by_line,
+            ..
+        } = into;
+        mask::clear(mask, digests.len());
+        mask::invert(mask, digests.len());
+        keyed.by_line(mask, lines, by_line);
+        mask::unite(asked, by_line);
+        for &(line, why) in keyed.without() {
+            if why == NoKey::Empty {
+                left_out[line / 64] |= 1 << (line % 64);
             }
         }
-        self.counts.lines += batch.len() as u64;
-        for (answer, keyed) in self.answers.iter().zip(&self.keyed) {
-            match answer {
-                Answer::In(_) => self.counts.hits += 1,
-                Answer::LeftOut => self.counts.left_out += 1,
-                Answer::Absent if !keyed => self.counts.no_key += 1,
-                Answer::Absent => {}
+        for &number in &group.filters {
+            self.filters[number].contains_digests(digests, mask)?;
+            keyed.by_line(mask, lines, by_line);
+            if self.names_first {
+                for line in mask::runs(by_line, lines).flatten() {
+                    first[line] = first[line].min(number);
+                }
             }
+            mask::unite(hits, by_line);
         }
-        Ok(&self.answers)
-    }
-
-    /// Counts of all lines so far.
-    pub(super) const fn counts(&self) -> Counts {
-        self.counts
-    }
-
-    /// Lines that were asked as they are, though a filter is of URLs.
-    pub(super) fn not_url(&self) -> u64 {
-        let counts = self.groups.iter().map(|group| group.keys.counts().not_url);
-        counts.max().unwrap_or(0)
+        Ok(())
     }
 
     /// The chance that an absent line is a hit in any of the filters. Of
@@ -210,6 +206,52 @@ pub(super) fn expected_false(asked: u64, hits: u64, error: f64) -> f64 {
         return hits as f64;
     }
     (misses * error / (1.0 - error)).min(hits as f64)
+}
+
+impl Prepare for Asked {
+    type Ready = Answers;
+
+    fn buffer(&self) -> Answers {
+        Answers {
+            keyed: self
+                .groups
+                .iter()
+                .map(|group| group.keys.buffer())
+                .collect(),
+            hits: Vec::new(),
+            left_out: Vec::new(),
+            first: Vec::new(),
+            asked: Vec::new(),
+            digests: Vec::new(),
+            lines: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    fn prepare(&self, batch: &Batch, answers: &mut Answers) -> Result<()> {
+        let lines = batch.len();
+        mask::clear(&mut answers.hits, lines);
+        mask::clear(&mut answers.left_out, lines);
+        mask::clear(&mut answers.asked, lines);
+        answers.first.clear();
+        if self.names_first {
+            answers.first.resize(lines, usize::MAX);
+        }
+        let mut keyed = std::mem::take(&mut answers.keyed);
+        for (group, keyed) in self.groups.iter().zip(&mut keyed) {
+            group.keys.read(batch, keyed)?;
+            self.ask(group, keyed, lines, answers)?;
+        }
+        answers.keyed = keyed;
+        let left_out = mask::count(&answers.left_out);
+        answers.counts = Counts {
+            lines: lines as u64,
+            hits: mask::count(&answers.hits),
+            left_out,
+            no_key: lines as u64 - left_out - mask::count(&answers.asked),
+        };
+        Ok(())
+    }
 }
 
 #[cfg(test)]

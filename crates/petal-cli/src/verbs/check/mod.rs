@@ -8,6 +8,7 @@ mod ask;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -17,13 +18,14 @@ use crate::copy::LineCopier;
 use crate::filters;
 use crate::input::Batch;
 use crate::keys;
+use crate::mask;
 use crate::os::display_name;
 use crate::output::Output;
 use crate::params;
 use crate::report::{Table, figure};
 use crate::units::format_size;
-use crate::walk::Walk;
-use ask::{Answer, Asked};
+use crate::walk::{Flow, Place, Position, Visit, Walk};
+use ask::{Answers, Asked, Counts};
 
 /// Exit status when nothing was printed.
 const NOTHING: u8 = 1;
@@ -40,7 +42,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         let remedy = "allow more, or use --mapped";
         filters::check_budget(&paths, args.run.memory.as_deref(), remedy)?;
     }
-    let mut asked = Asked::new(args.skip_empty);
+    let mut asked = Asked::new(args.skip_empty, args.with_name);
     for path in &paths {
         let filter = if args.mapped {
             filters::open_mapped(path, secret.as_ref())?
@@ -54,24 +56,35 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         None => Output::stdout()?,
     };
     let walk = Walk {
-        files: &args.files,
-        options: params::line_options(keys::terminator(&args.records), budget, args.run.threads),
+        files: args.files.as_slice().into(),
+        from: Position::default(),
+        options: params::line_options(keys::terminator(&args.records), budget),
+        threads: params::threads(args.run.threads),
         label: "check",
         // Where lines appear on the terminal, progress would be in their way.
         quiet: args.run.quiet || output.is_terminal(),
-        output: output.id(),
+        outputs: output.id().into_iter().collect(),
     };
     let mut emit = Emit::new(args, &paths, output, walk.options.terminator);
-    walk.each(|batch, place| {
-        let answers = asked.read(batch)?;
-        emit.batch(batch, answers, place.idle)
-    })?;
-    let printed = emit.finish()?;
-    summary(args, &asked, printed, started).print(&args.run);
-    Ok(match printed {
+    let asked = Arc::new(asked);
+    walk.each(&asked, &mut emit)?;
+    let found = emit.finish()?;
+    summary(args, &asked, &found, started).print(&args.run);
+    Ok(match found.printed {
         0 => ExitCode::from(NOTHING),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// What a run has found.
+#[derive(Debug, Default)]
+struct Found {
+    counts: Counts,
+    /// Lines that were asked as they are, though a filter is of URLs: for
+    /// each group of filters.
+    not_url: Vec<u64>,
+    /// Lines printed, or counted.
+    printed: u64,
 }
 
 /// What goes to the output.
@@ -80,7 +93,8 @@ struct Emit<'a> {
     /// A name and a tab for each filter.
     names: Vec<Vec<u8>>,
     copier: LineCopier,
-    printed: u64,
+    wanted: Vec<u64>,
+    found: Found,
 }
 
 impl<'a> Emit<'a> {
@@ -90,49 +104,58 @@ impl<'a> Emit<'a> {
             args,
             names: filters.iter().map(name).collect(),
             copier: LineCopier::new(output, terminator),
-            printed: 0,
+            wanted: Vec::new(),
+            found: Found::default(),
         }
     }
 
-    fn batch(&mut self, batch: &Batch, answers: &[Answer], idle: bool) -> Result<()> {
-        for (line, answer) in answers.iter().enumerate() {
-            let filter = match answer {
-                Answer::LeftOut => continue,
-                Answer::In(filter) => Some(*filter),
-                Answer::Absent => None,
-            };
-            if filter.is_some() == self.args.invert {
-                continue;
-            }
-            self.printed += 1;
-            if self.args.count {
-                continue;
-            }
-            match filter.and_then(|filter| self.names.get(filter)) {
-                Some(name) if self.args.with_name => self.copier.prefixed(name, batch, line)?,
-                _ => self.copier.line(batch, line)?,
-            }
-        }
-        self.copier.end_batch(batch)?;
-        if idle {
-            self.copier.output().flush()?;
-        }
-        Ok(())
-    }
-
-    /// Completes the output; the number of lines printed, or counted.
-    fn finish(mut self) -> Result<u64> {
+    /// Completes the output; what there was.
+    fn finish(mut self) -> Result<Found> {
         if self.args.count {
-            let count = format!("{}\n", self.printed);
+            let count = format!("{}\n", self.found.printed);
             self.copier.output().write(count.as_bytes())?;
         }
         self.copier.finish()?;
-        Ok(self.printed)
+        Ok(self.found)
     }
 }
 
-fn summary(args: &CheckArgs, asked: &Asked, printed: u64, started: Instant) -> Table {
-    let counts = asked.counts();
+impl Visit<Answers> for Emit<'_> {
+    fn visit(&mut self, batch: &Batch, answers: &mut Answers, _: &Place) -> Result<Flow> {
+        self.found.counts += answers.counts;
+        self.found.not_url.resize(answers.not_url().count(), 0);
+        for (sum, more) in self.found.not_url.iter_mut().zip(answers.not_url()) {
+            *sum += more;
+        }
+        self.wanted.clone_from(&answers.hits);
+        if self.args.invert {
+            mask::unite(&mut self.wanted, &answers.left_out);
+            mask::invert(&mut self.wanted, batch.len());
+        }
+        self.found.printed += mask::count(&self.wanted);
+        if self.args.count {
+            return Ok(Flow::GoOn);
+        }
+        if self.args.with_name && !self.args.invert {
+            for line in mask::runs(&self.wanted, batch.len()).flatten() {
+                let name = self.names.get(answers.first[line]);
+                let name = name.map_or(&[][..], Vec::as_slice);
+                self.copier.prefixed(name, batch, line)?;
+            }
+            return Ok(Flow::GoOn);
+        }
+        self.copier.lines(batch, &self.wanted)?;
+        Ok(Flow::GoOn)
+    }
+
+    fn idle(&mut self) -> Result<()> {
+        Ok(self.copier.output().flush()?)
+    }
+}
+
+fn summary(args: &CheckArgs, asked: &Asked, found: &Found, started: Instant) -> Table {
+    let counts = found.counts;
+    let not_url = found.not_url.iter().copied().max().unwrap_or(0);
     let error = asked.error(args.mapped);
     let false_hits = ask::expected_false(counts.asked(), counts.hits, error);
     let mut table = Table::default();
@@ -147,9 +170,9 @@ fn summary(args: &CheckArgs, asked: &Asked, printed: u64, started: Instant) -> T
     table.count("absent", "not in the filter", counts.absent());
     table.count_if_any("empty", "empty lines left out", counts.left_out);
     table.count_if_any("no_key", "without a key (not in the filter)", counts.no_key);
-    table.count_if_any("not_url", "not URLs (asked as they are)", asked.not_url());
+    table.count_if_any("not_url", "not URLs (asked as they are)", not_url);
     table.row("error", "error", figure(error), error);
-    table.row("printed", "", "", printed);
+    table.row("printed", "", "", found.printed);
     let seconds = started.elapsed().as_secs_f64();
     table.row("seconds", "seconds", figure(seconds), seconds);
     if let Some(peak) = petal::memory::peak_resident() {

@@ -3,28 +3,29 @@
 //! Owns the outputs of a run and the choice of lines for each; how lines are
 //! copied is [`crate::copy`]'s.
 
-use anyhow::{Result, bail};
-use petal::{Digests, mask_words};
+use anyhow::Result;
+use petal::Digests;
 
 use crate::args::DedupArgs;
 use crate::copy::LineCopier;
-use crate::input::{Batch, Input};
+use crate::input::Batch;
+use crate::mask;
+use crate::os::FileId;
 use crate::output::Output;
-use crate::seen::{Seen, bit};
+use crate::seen::Seen;
 
 use super::places::output_file;
 
-/// What is known of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Its first occurrence.
-    New,
-    /// A later occurrence; whether it is the first later one.
-    Repeat { first: bool },
-    /// It has no key and is neither.
-    Kept,
-    /// It is not to be seen at all.
-    LeftOut,
+/// What is known of the lines of a batch: a mask for each. Lines that are left
+/// out are in none.
+#[derive(Debug, Default)]
+pub(super) struct Verdicts {
+    /// First occurrences, and lines that are kept because they have no key.
+    pub(super) new: Vec<u64>,
+    /// Later occurrences.
+    pub(super) repeats: Vec<u64>,
+    /// Repeats that are the first of their group, where [`Reported`] tells.
+    pub(super) first_repeats: Vec<u64>,
 }
 
 /// Which lines the output wants.
@@ -33,17 +34,6 @@ enum Wants {
     FirstOccurrences,
     OneOfEachRepeated,
     Repeats,
-}
-
-impl Wants {
-    const fn takes(self, verdict: Verdict) -> bool {
-        match (self, verdict) {
-            (Self::FirstOccurrences, Verdict::New | Verdict::Kept)
-            | (Self::Repeats, Verdict::Repeat { .. }) => true,
-            (Self::OneOfEachRepeated, Verdict::Repeat { first }) => first,
-            _ => false,
-        }
-    }
 }
 
 /// What an output had at the last save, to be continued from there.
@@ -69,11 +59,15 @@ struct Sink {
 }
 
 impl Sink {
-    fn line(&mut self, batch: &Batch, line: usize, verdict: Verdict) -> Result<()> {
-        if self.wants.takes(verdict) {
-            self.copier.line(batch, line)?;
-        }
-        Ok(())
+    fn batch(&mut self, batch: &Batch, verdicts: &Verdicts) -> Result<()> {
+        self.copier.lines(
+            batch,
+            match self.wants {
+                Wants::FirstOccurrences => &verdicts.new,
+                Wants::OneOfEachRepeated => &verdicts.first_repeats,
+                Wants::Repeats => &verdicts.repeats,
+            },
+        )
     }
 
     fn durable(&mut self) -> Result<Kept> {
@@ -138,18 +132,11 @@ impl Emit {
         })
     }
 
-    /// Refuses to read what is being written at the same time.
-    pub(super) fn refuse_input(&mut self, input: &Input) -> Result<()> {
+    /// The files that are written, which cannot be read meanwhile.
+    pub(super) fn ids(&mut self) -> Vec<FileId> {
         let sinks = [Some(&mut self.main), self.repeats.as_mut()];
-        for sink in sinks.into_iter().flatten() {
-            if sink.copier.output().id() == Some(input.id()) {
-                bail!(
-                    "{} is the input and the output at the same time: write to another file",
-                    input.name()
-                );
-            }
-        }
-        Ok(())
+        let ids = sinks.into_iter().flatten();
+        ids.filter_map(|sink| sink.copier.output().id()).collect()
     }
 
     /// Whether lines appear on a terminal, where progress would be in the way.
@@ -157,20 +144,11 @@ impl Emit {
         self.main.copier.output().is_terminal()
     }
 
-    /// Takes the next line of a batch.
-    pub(super) fn line(&mut self, batch: &Batch, line: usize, verdict: Verdict) -> Result<()> {
-        self.main.line(batch, line, verdict)?;
+    /// Takes a batch.
+    pub(super) fn batch(&mut self, batch: &Batch, verdicts: &Verdicts) -> Result<()> {
+        self.main.batch(batch, verdicts)?;
         if let Some(repeats) = &mut self.repeats {
-            repeats.line(batch, line, verdict)?;
-        }
-        Ok(())
-    }
-
-    /// Copies what waits, before the batch goes.
-    pub(super) fn end_batch(&mut self, batch: &Batch) -> Result<()> {
-        self.main.copier.end_batch(batch)?;
-        if let Some(repeats) = &mut self.repeats {
-            repeats.copier.end_batch(batch)?;
+            repeats.batch(batch, verdicts)?;
         }
         Ok(())
     }
@@ -205,10 +183,8 @@ impl Emit {
 #[derive(Debug)]
 pub(super) struct Reported {
     seen: Seen,
-    /// The repeats of a batch, their numbers in it, and the answers.
+    /// The repeats of a batch, and whether each is the first of its group.
     repeats: Digests,
-    numbers: Vec<usize>,
-    answers: Vec<u64>,
     first: Vec<u64>,
 }
 
@@ -220,32 +196,30 @@ impl Reported {
         Self {
             seen,
             repeats,
-            numbers: Vec::new(),
-            answers: Vec::new(),
             first: Vec::new(),
         }
     }
 
-    /// Takes the digests of a batch that are not fresh.
-    pub(super) fn take(&mut self, digests: &Digests, fresh: &[u64]) -> Result<()> {
+    /// Takes the digests of a batch whose bits in `old` are set; sets the bits
+    /// of `first` for those that are the first of their group.
+    pub(super) fn take(
+        &mut self,
+        digests: &Digests,
+        old: &[u64],
+        first: &mut Vec<u64>,
+    ) -> Result<()> {
         self.repeats.clear();
-        self.numbers.clear();
-        for i in (0..digests.len()).filter(|&i| !bit(fresh, i)) {
-            self.repeats.extend_from(digests, i..i + 1)?;
-            self.numbers.push(i);
+        for run in mask::runs(old, digests.len()) {
+            self.repeats.extend_from(digests, run)?;
         }
-        self.answers.resize(mask_words(self.numbers.len()), 0);
-        self.seen.take(&self.repeats, &mut self.answers)?;
-        self.first.clear();
-        self.first.resize(mask_words(digests.len()), 0);
-        for (answer, &i) in self.numbers.iter().enumerate() {
-            self.first[i / 64] |= u64::from(bit(&self.answers, answer)) << (i % 64);
+        mask::clear(&mut self.first, self.repeats.len());
+        self.seen.take(&self.repeats, &mut self.first)?;
+        mask::clear(first, digests.len());
+        let mut done = 0;
+        for run in mask::runs(old, digests.len()) {
+            mask::copy(first, run.start, &self.first, done, run.len());
+            done += run.len();
         }
         Ok(())
-    }
-
-    /// Whether digest `i` of the last batch is the first repeat of its group.
-    pub(super) fn is_first(&self, i: usize) -> bool {
-        bit(&self.first, i)
     }
 }

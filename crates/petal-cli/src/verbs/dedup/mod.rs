@@ -1,8 +1,9 @@
 //! `petal dedup`: the first occurrence of each line, in input order.
 //!
-//! Owns the run: inputs one after the other, batch by batch, from lines to
-//! digests to verdicts to output. What is remembered is [`crate::seen`]'s,
-//! where lines go [`emit`]'s, what survives an interruption [`state`]'s.
+//! Owns the run: batch by batch, in order, from digests to verdicts to
+//! output. Reading and hashing are [`crate::walk`]'s and [`crate::keys`]', what
+//! is remembered is [`crate::seen`]'s, where lines go [`emit`]'s, what survives
+//! an interruption [`state`]'s.
 
 mod emit;
 mod places;
@@ -10,6 +11,7 @@ mod state;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -17,21 +19,18 @@ use petal::{AnyFilter, Contains, Identity, memory};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{DedupArgs, WhenFull};
-use crate::input::{Batch, Input, LineOptions, Lines, total_size};
-use crate::keys::{self, KeyCounts, Keys, NoKey, Part};
+use crate::input::{Batch, LineOptions};
+use crate::keys::{self, KeyCounts, KeyedLines, Keys, NoKey, Part};
+use crate::mask;
 use crate::params;
-use crate::progress::Progress;
 use crate::report::{self, Table, figure};
 use crate::sample::{self, Estimate};
-use crate::seen::{Plan, Seen, Taken, bit};
+use crate::seen::{Plan, Seen, Taken};
 use crate::units::{format_count, format_size};
-use emit::{Emit, Reported, Verdict};
+use crate::walk::{Flow, Place, Position, Visit, Walk};
+use emit::{Emit, Reported, Verdicts};
 pub(crate) use state::ATTACHMENT;
-use state::{Position, State};
-
-/// Lines a batch: enough to hide the latency of memory many times over, few
-/// enough to stay in the L2 cache.
-const BATCH: usize = 1024;
+use state::State;
 
 /// What a run has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +88,7 @@ impl Setup {
             error,
             items,
             inputs: args.files.clone(),
-            lines: params::line_options(keys::terminator(&args.records), budget, args.run.threads),
+            lines: params::line_options(keys::terminator(&args.records), budget),
         })
     }
 
@@ -122,22 +121,24 @@ struct Run<'a> {
     args: &'a DedupArgs,
     setup: Setup,
     state: State,
-    keys: Keys,
+    keys: Arc<Keys>,
     seen: Seen,
     /// For `-d`.
     reported: Option<Reported>,
     emit: Emit,
     totals: Totals,
+    /// How far it has come.
+    position: Position,
+    /// Whether it ended early, for want of memory.
+    full: bool,
+    /// The digests of a batch that are new, and those that are not.
     fresh: Vec<u64>,
+    old: Vec<u64>,
+    first: Vec<u64>,
+    verdicts: Verdicts,
     /// See [`State::read_again`].
     read_again: u64,
     started: Instant,
-}
-
-/// How reading an input ended.
-enum Ended {
-    AtItsEnd,
-    MemoryFull,
 }
 
 impl<'a> Run<'a> {
@@ -180,134 +181,72 @@ impl<'a> Run<'a> {
         let emit = Emit::open(args, setup.lines.terminator, state.kept_outputs())?;
         let keys = Keys::new(setup.identity.clone(), args.keys.skip_empty, setup.part);
         Ok(Self {
-            reported: reported.map(|seen| Reported::new(seen, keys.digests())),
-            keys,
+            reported: reported.map(|seen| Reported::new(seen, keys.buffer().digests())),
+            keys: Arc::new(keys),
             totals: state.totals(),
+            position: state.position(),
+            full: false,
             read_again: state.read_again(),
             args,
             setup,
             state,
             seen,
             emit,
-            fresh: vec![0; BATCH.div_ceil(64)],
+            fresh: Vec::new(),
+            old: Vec::new(),
+            first: Vec::new(),
+            verdicts: Verdicts::default(),
             started,
         })
     }
 
     fn complete(mut self) -> Result<ExitCode> {
-        let quiet = self.args.run.quiet || self.emit.is_terminal();
-        let from = self.state.position();
-        let left = self.setup.inputs.get(from.input..).unwrap_or_default();
-        let mut progress = Progress::start("dedup", total_size(left), quiet);
-        let mut before = 0;
-        let mut full = false;
-        let inputs = std::mem::take(&mut self.setup.inputs);
-        let count = inputs.len().max(1);
-        for index in from.input..count {
-            let mut input = match inputs.get(index) {
-                Some(path) => Input::open(path)?,
-                None => Input::stdin()?,
-            };
-            self.emit.refuse_input(&input)?;
-            let place = Position {
-                input: index,
-                offset: if index == from.input { from.offset } else { 0 },
-            };
-            if place.offset > 0 {
-                input.skip(place.offset)?;
-            }
-            let size = input.size().unwrap_or(0);
-            let ended = self.read(input, place, before, &mut progress)?;
-            before += size;
-            if matches!(ended, Ended::MemoryFull) {
-                full = true;
-                break;
-            }
-        }
-        self.setup.inputs = inputs;
-        progress.finish();
-        self.finish(count, full)
-    }
-
-    /// Reads one input to its end, or until the memory is full.
-    fn read(
-        &mut self,
-        input: Input,
-        mut place: Position,
-        before: u64,
-        progress: &mut Progress,
-    ) -> Result<Ended> {
-        let mut lines = Lines::new(input, &self.setup.lines);
-        let mut batch = Batch::new(BATCH);
-        while lines.next_batch(&mut batch)? {
-            self.keys.forget_counts();
-            self.keys.read(&batch)?;
-            let taken = self.seen.take(self.keys.digests(), &mut self.fresh)?;
-            let handled = self.emit_batch(&batch, taken)?;
-            if handled > 0 {
-                let end = batch.end_offset(handled - 1);
-                self.totals.bytes += end - place.offset;
-                place.offset = end;
-            }
-            self.state.moved_to(place);
-            if handled < batch.len() {
-                return Ok(Ended::MemoryFull);
-            }
-            if self.state.is_due() {
-                self.save(false)?;
-            }
-            if lines.is_idle(&batch) {
-                self.emit.flush()?;
-            }
-            progress.tick(before + lines.consumed());
-        }
-        Ok(Ended::AtItsEnd)
-    }
-
-    /// Writes what the verdicts say; returns how many lines were handled.
-    fn emit_batch(&mut self, batch: &Batch, taken: Taken) -> Result<usize> {
-        let digests = self.keys.digests().len();
-        if let Some(reported) = &mut self.reported {
-            reported.take(self.keys.digests(), &self.fresh)?;
-        }
-        let most = match taken {
-            Taken::All => digests,
-            Taken::Only(count) => count,
+        let walk = Walk {
+            files: std::mem::take(&mut self.setup.inputs).into(),
+            from: self.position,
+            options: self.setup.lines.clone(),
+            threads: params::threads(self.args.run.threads),
+            label: "dedup",
+            quiet: self.args.run.quiet || self.emit.is_terminal(),
+            outputs: self.emit.ids(),
         };
-        let mut without = self.keys.without().iter().peekable();
-        let mut digest = 0;
-        let mut handled = 0;
-        for line in 0..batch.len() {
-            let verdict = match without.next_if(|(at, _)| *at == line) {
-                Some((_, NoKey::NoField | NoKey::Bad(_))) => Verdict::Kept,
-                Some((_, NoKey::Empty | NoKey::Elsewhere)) => Verdict::LeftOut,
-                None if digest == most => break,
-                None => {
-                    let i = digest;
-                    digest += 1;
-                    if bit(&self.fresh, i) {
-                        Verdict::New
-                    } else {
-                        match self.read_again.checked_sub(1) {
-                            Some(left) => self.read_again = left,
-                            None => self.totals.repeated += 1,
-                        }
-                        Verdict::Repeat {
-                            first: self.reported.as_ref().is_none_or(|r| r.is_first(i)),
-                        }
-                    }
-                }
-            };
-            self.emit.line(batch, line, verdict)?;
-            handled = line + 1;
+        let keys = Arc::clone(&self.keys);
+        walk.each(&keys, &mut self)?;
+        self.finish(walk.files.len().max(1))
+    }
+
+    /// From which digests are new to which lines are what; returns how many
+    /// lines of the batch were handled.
+    fn judge(&mut self, batch: &Batch, keyed: &KeyedLines, taken: Taken) -> Result<usize> {
+        let digests = keyed.digests().len();
+        let (most, handled) = match taken {
+            Taken::All => (digests, batch.len()),
+            Taken::Only(count) => (count, keyed.line_of(count)),
+        };
+        self.old.clone_from(&self.fresh);
+        mask::invert(&mut self.old, most);
+        if let Some(reported) = &mut self.reported {
+            reported.take(keyed.digests(), &self.old, &mut self.first)?;
         }
-        self.emit.end_batch(batch)?;
-        self.totals.lines += handled as u64;
-        if handled < batch.len() {
-            // Only what was handled counts; the rest will be read again.
-            self.keys.recount(batch, handled)?;
+        let old = mask::count(&self.old);
+        let again = old.min(self.read_again);
+        self.read_again -= again;
+        self.totals.repeated += old - again;
+        let Verdicts {
+            new,
+            repeats,
+            first_repeats,
+        } = &mut self.verdicts;
+        keyed.by_line(&self.fresh, handled, new);
+        keyed.by_line(&self.old, handled, repeats);
+        if self.reported.is_some() {
+            keyed.by_line(&self.first, handled, first_repeats);
         }
-        self.totals.keys += self.keys.counts();
+        for &(line, why) in keyed.without().iter().take_while(|(at, _)| *at < handled) {
+            if matches!(why, NoKey::NoField | NoKey::Bad(_)) {
+                new[line / 64] |= 1 << (line % 64);
+            }
+        }
         Ok(handled)
     }
 
@@ -330,7 +269,8 @@ impl<'a> Run<'a> {
         )
     }
 
-    fn finish(mut self, inputs: usize, full: bool) -> Result<ExitCode> {
+    fn finish(mut self, inputs: usize) -> Result<ExitCode> {
+        let full = self.full;
         if !full {
             self.state.moved_to(Position {
                 input: inputs,
@@ -415,5 +355,44 @@ impl<'a> Run<'a> {
             table.row("peak_memory", "peak memory", format_size(peak), peak);
         }
         table
+    }
+}
+
+impl Visit<KeyedLines> for Run<'_> {
+    fn visit(&mut self, batch: &Batch, keyed: &mut KeyedLines, place: &Place) -> Result<Flow> {
+        if place.input != self.position.input {
+            self.position = Position {
+                input: place.input,
+                offset: 0,
+            };
+        }
+        mask::clear(&mut self.fresh, keyed.digests().len());
+        let taken = self.seen.take(keyed.digests(), &mut self.fresh)?;
+        let handled = self.judge(batch, keyed, taken)?;
+        self.emit.batch(batch, &self.verdicts)?;
+        if handled < batch.len() {
+            // Only what was handled counts; the rest will be read again.
+            self.keys.read_first(batch, handled, keyed)?;
+        }
+        self.totals.lines += handled as u64;
+        self.totals.keys += keyed.counts();
+        if handled > 0 {
+            let end = batch.end_offset(handled - 1);
+            self.totals.bytes += end - self.position.offset;
+            self.position.offset = end;
+        }
+        self.state.moved_to(self.position);
+        if handled < batch.len() {
+            self.full = true;
+            return Ok(Flow::Stop);
+        }
+        if self.state.is_due() {
+            self.save(false)?;
+        }
+        Ok(Flow::GoOn)
+    }
+
+    fn idle(&mut self) -> Result<()> {
+        self.emit.flush()
     }
 }

@@ -22,6 +22,7 @@ use super::{Setup, Totals};
 use crate::args::DedupArgs;
 use crate::os::display_name;
 use crate::seen::{Loss, Seen};
+use crate::walk::Position;
 
 /// The attachment's name in the filter file.
 pub(crate) const ATTACHMENT: &str = "dedup";
@@ -33,15 +34,6 @@ const VERSION: u32 = 1;
 const EVERY: Duration = Duration::from_secs(60);
 /// The next save waits so many times as long as the last one took.
 const PATIENCE: u32 = 20;
-
-/// A place in the inputs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Position {
-    /// Number of the input, from 0.
-    pub(super) input: usize,
-    /// Decoded bytes of it that are done.
-    pub(super) offset: u64,
-}
 
 /// What the state file records beside the filter.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
