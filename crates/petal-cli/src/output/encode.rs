@@ -12,7 +12,7 @@ use crate::compression::Compression;
 use crate::os::persevere;
 
 /// Bytes collected before the system is bothered.
-const BUFFER: usize = 256 << 10;
+pub(super) const BUFFER: usize = 256 << 10;
 
 /// The default levels of `gzip` and `zstd`: encoders of 1 and 4 MiB.
 const GZIP_LEVEL: u32 = 6;
@@ -73,6 +73,15 @@ impl Frames {
             format,
             state: State::Plain(BufWriter::with_capacity(BUFFER, patient)),
             empty,
+        }
+    }
+
+    /// Writes nowhere: to stand where frames were.
+    pub(super) const fn lost() -> Self {
+        Self {
+            format: None,
+            state: State::Lost,
+            empty: false,
         }
     }
 

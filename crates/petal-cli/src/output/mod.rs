@@ -1,9 +1,10 @@
 //! Where results go: the standard output, a file that is replaced when all is well, or a
 //! file that is written in place and can be relied on up to a length.
 //!
-//! `encode` compresses; replacing is the library's. What is written is the affair of the
+//! `encode` compresses, `behind` has that done by another thread; replacing is the library's. What is written is the affair of the
 //! verbs; messages do not come this way.
 
+mod behind;
 mod encode;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use petal::{AtomicFile, Overwrite, sync_directory};
 use crate::compression::Compression;
 use crate::os::{FileId, display_name};
 use crate::units::format_count;
+use behind::Behind;
 use encode::Frames;
 
 /// The name that stands for the standard output.
@@ -140,11 +142,42 @@ impl Error for OutputError {}
 pub(crate) struct Output {
     name: String,
     compressed: bool,
-    frames: Frames,
+    sink: Sink,
     kind: Kind,
     /// Somebody watches: no line may wait.
     is_terminal: bool,
     finished: bool,
+}
+
+/// On which thread bytes are compressed and written.
+enum Sink {
+    Here(Box<Frames>),
+    Behind(Behind),
+}
+
+impl Sink {
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Here(frames) => frames.write_all(bytes),
+            Self::Behind(behind) => behind.write_all(bytes),
+        }
+    }
+
+    /// Does something with the frames, in which all bytes so far are.
+    fn with<T>(&mut self, act: impl FnOnce(&mut Frames) -> io::Result<T>) -> io::Result<T> {
+        match self {
+            Self::Here(frames) => act(frames),
+            Self::Behind(behind) => act(&mut *behind.settle()?),
+        }
+    }
+
+    fn abandon(&mut self) {
+        match self {
+            Self::Here(frames) => frames.abandon(),
+            Self::Behind(behind) => behind.abandon(),
+        }
+    }
 }
 
 enum Kind {
@@ -279,32 +312,49 @@ impl Output {
     fn new(name: String, file: File, format: Option<Compression>, empty: bool, kind: Kind) -> Self {
         let is_terminal = file.is_terminal();
         let compressed = format.is_some();
-        let frames = Frames::new(file, format, empty);
+        let sink = Sink::Here(Box::new(Frames::new(file, format, empty)));
         Self {
             name,
             compressed,
-            frames,
+            sink,
             kind,
             is_terminal,
             finished: false,
         }
     }
 
+    /// Has bytes compressed and written by a thread of its own, if there may be more than
+    /// one: what is written is the same. Not on a terminal, where no line may wait.
+    pub(crate) fn write_behind(mut self, threads: usize) -> Self {
+        if threads < 2 || self.is_terminal {
+            return self;
+        }
+        let none = Sink::Here(Box::new(Frames::lost()));
+        self.sink = match std::mem::replace(&mut self.sink, none) {
+            Sink::Here(frames) => match Behind::new(frames) {
+                Ok(behind) => Sink::Behind(behind),
+                Err(frames) => Sink::Here(frames),
+            },
+            behind @ Sink::Behind(_) => behind,
+        };
+        self
+    }
+
     /// Takes all of `bytes`. They are collected and written in large pieces; on a terminal
     /// they appear at once if a line is complete.
     #[inline]
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
-        let mut done = self.frames.write_all(bytes);
+        let mut done = self.sink.write_all(bytes);
         if self.is_terminal && done.is_ok() && memchr::memchr(b'\n', bytes).is_some() {
-            done = self.frames.flush();
+            done = self.sink.with(Frames::flush);
         }
         done.map_err(|source| self.not_written(source))
     }
 
     /// Brings all bytes so far to the system: for a reader who must not wait.
     pub(crate) fn flush(&mut self) -> Result<(), OutputError> {
-        self.frames
-            .flush()
+        self.sink
+            .with(Frames::flush)
             .map_err(|source| self.not_written(source))
     }
 
@@ -321,7 +371,8 @@ impl Output {
             file.sync_all()?;
             Ok(file.metadata()?.len())
         };
-        durable(&mut self.frames)
+        self.sink
+            .with(durable)
             .map(Some)
             .map_err(|source| self.not_written(source))
     }
@@ -330,15 +381,15 @@ impl Output {
     /// durably; one written in place is durable; a compressed one is complete, also without
     /// any bytes.
     pub(crate) fn finish(mut self) -> Result<(), OutputError> {
-        self.frames
-            .end_frame()
+        self.sink
+            .with(Frames::end_frame)
             .map_err(|source| self.not_written(source))?;
         self.finished = true;
         let kind = std::mem::replace(&mut self.kind, Kind::Stream(None));
         match kind {
             Kind::Stream(_) => Ok(()),
             Kind::InPlace(_) => {
-                let done = self.frames.file().and_then(File::sync_all);
+                let done = self.sink.with(|frames| frames.file()?.sync_all());
                 done.map_err(|source| self.not_written(source))
             }
             Kind::Replace(new) => new.commit().map_err(|error| self.error(error.into())),
@@ -377,9 +428,15 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // A reader must not take for whole what is not, nor a file be written for nothing.
-        if !self.finished && (self.compressed || !matches!(self.kind, Kind::Stream(_))) {
-            self.frames.abandon();
+        if self.finished {
+            return;
+        }
+        if self.compressed || !matches!(self.kind, Kind::Stream(_)) {
+            // A reader must not take for whole what is not, nor a file be written for nothing.
+            self.sink.abandon();
+        } else {
+            // Whoever fails to read it need not be told: there is an error already.
+            let _ = self.sink.with(Frames::flush);
         }
     }
 }

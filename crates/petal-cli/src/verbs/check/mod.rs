@@ -55,11 +55,13 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         Some(path) => Output::create(path)?,
         None => Output::stdout()?,
     };
+    let threads = params::threads(args.run.threads);
+    let output = output.write_behind(threads);
     let walk = Walk {
         files: args.files.as_slice().into(),
         from: Position::default(),
         options: params::line_options(keys::terminator(&args.records), budget),
-        threads: params::threads(args.run.threads),
+        threads,
         label: "check",
         // Where lines appear on the terminal, progress would be in their way.
         quiet: args.run.quiet || output.is_terminal(),

@@ -12,6 +12,7 @@ use crate::input::Batch;
 use crate::mask;
 use crate::os::FileId;
 use crate::output::Output;
+use crate::params;
 use crate::seen::Seen;
 
 use super::places::output_file;
@@ -98,6 +99,7 @@ impl Emit {
                 Output::create(path)
             }
         };
+        let threads = params::threads(args.run.threads);
         let main = kept.map(|kept| kept.main);
         let wants = if args.repeated {
             Wants::OneOfEachRepeated
@@ -107,7 +109,7 @@ impl Emit {
             Wants::FirstOccurrences
         };
         let sink = |output, wants, kept: Option<Kept>| Sink {
-            copier: LineCopier::new(output, terminator)
+            copier: LineCopier::new(Output::write_behind(output, threads), terminator)
                 .after_open_line(kept.is_some_and(|kept| kept.open_line)),
             wants,
         };
