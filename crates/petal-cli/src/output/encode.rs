@@ -48,6 +48,9 @@ type Buffered = BufWriter<Patient>;
 pub(super) struct Frames {
     format: Option<Compression>,
     state: State,
+    /// Bytes for the encoder, which gets them in pieces of [`BUFFER`]: what it makes of them
+    /// may depend on the pieces.
+    piece: Vec<u8>,
     /// There is no frame yet.
     empty: bool,
 }
@@ -72,6 +75,7 @@ impl Frames {
         Self {
             format,
             state: State::Plain(BufWriter::with_capacity(BUFFER, patient)),
+            piece: Vec::new(),
             empty,
         }
     }
@@ -81,6 +85,7 @@ impl Frames {
         Self {
             format: None,
             state: State::Lost,
+            piece: Vec::new(),
             empty: false,
         }
     }
@@ -94,7 +99,30 @@ impl Frames {
         self.write_compressed(bytes)
     }
 
-    fn write_compressed(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write_compressed(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while self.piece.len() + bytes.len() >= BUFFER {
+            let (fits, rest) = bytes.split_at(BUFFER - self.piece.len());
+            bytes = rest;
+            if self.piece.is_empty() {
+                self.encode(fits)?;
+                continue;
+            }
+            self.piece.extend_from_slice(fits);
+            self.encode_piece()?;
+        }
+        self.piece.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn encode_piece(&mut self) -> io::Result<()> {
+        let mut piece = std::mem::take(&mut self.piece);
+        let encoded = self.encode(&piece);
+        piece.clear();
+        self.piece = piece;
+        encoded
+    }
+
+    fn encode(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -104,6 +132,7 @@ impl Frames {
 
     /// Brings everything to the system. Inside a frame this costs some compression.
     pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.encode_piece()?;
         self.writer()?.flush()
     }
 
@@ -134,6 +163,7 @@ impl Frames {
     /// is complete then, and another frame may follow. No frame at all would not decode, so
     /// there is one without any bytes at least.
     pub(super) fn end_frame(&mut self) -> io::Result<()> {
+        self.encode_piece()?;
         if self.empty {
             self.begin_frame()?;
         }
@@ -151,6 +181,7 @@ impl Frames {
 
     /// Writes nothing more, not even what has been buffered.
     pub(super) fn abandon(&mut self) {
+        self.piece.clear();
         if let Some(file) = self.buffered() {
             file.get_mut().abandoned = true;
         }

@@ -13,8 +13,9 @@ use crate::sample::Estimate;
 use crate::units::{format_count as count, format_size as size};
 
 /// What the process itself takes besides tables and filters: program, stacks,
-/// input and output buffers.
-pub(crate) const OVERHEAD: u64 = 6 << 20;
+/// input and output buffers, for as many threads as are used at most. The same
+/// for every number of threads, so that what a run remembers is.
+pub(crate) const OVERHEAD: u64 = 8 << 20;
 
 /// The error that a filter filled from digests may come to.
 pub(crate) const CEILING: f64 = 1e-9;
