@@ -5,6 +5,8 @@
 //! status and at most one line on stderr. Verbs put `input`, `keys`, `seen`
 //! and `output` together.
 
+#[cfg(test)]
+mod allocations;
 mod args;
 mod compression;
 mod copy;

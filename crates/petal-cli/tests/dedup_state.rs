@@ -202,7 +202,7 @@ fn a_pipe_that_is_read_again_is_counted_once() {
     let mut args = dedup(Path::new("-"), &state, Some(&out));
     let (mut kills, mut round) = (0, 0);
     while kills < 10 {
-        let ended = run_and_kill(&args, Some(&text), moment(round), &mut Vec::new());
+        let ended = run_and_kill(&args, Some(&text), round, &mut Vec::new());
         if let Some(code) = ended {
             // 2 after a kill that met the run after its last save: it had
             // finished, and its output is not emptied.
@@ -258,15 +258,17 @@ fn a_second_run_on_one_state_is_refused() {
     assert!(first.wait_with_output().unwrap().status.success());
 }
 
-/// Kills a run after some time; its exit status if it ended by itself.
+/// Kills a run at a moment of its own for each round, on one to three threads;
+/// its exit status if it ended by itself.
 fn run_and_kill(
     args: &[String],
     stdin: Option<&[u8]>,
-    after: Duration,
+    round: u32,
     out: &mut Vec<u8>,
 ) -> Option<i32> {
     // Saves all the time, so that kills meet them.
-    let often = ["--save-every".to_owned(), "0".to_owned()];
+    let threads = (1 + round % 3).to_string();
+    let often = ["--save-every", "0", "-j", &threads].map(str::to_owned);
     let mut command = petal(args.iter().chain(&often));
     if stdin.is_some() {
         command.stdin(Stdio::piped());
@@ -281,7 +283,7 @@ fn run_and_kill(
         std::io::Read::read_to_end(&mut stdout, &mut bytes).unwrap();
         bytes
     });
-    std::thread::sleep(after);
+    std::thread::sleep(moment(round));
     let _ = child.kill();
     let status = child.wait().unwrap();
     out.extend(reader.join().unwrap());
@@ -305,7 +307,7 @@ fn fifty_kills_with_an_output_lose_and_repeat_nothing() {
     let args = dedup(&file, &state, Some(&out));
     let (mut kills, mut finished, mut round) = (0, 0, 0);
     while kills < 25 {
-        let ended = run_and_kill(&args, None, moment(round), &mut Vec::new());
+        let ended = run_and_kill(&args, None, round, &mut Vec::new());
         round += 1;
         assert!(round < 2000, "{kills} kills only");
         if state.exists() {
@@ -349,7 +351,7 @@ fn fifty_kills_without_an_output_lose_nothing() {
         let mut joined = Vec::new();
         let (mut kills, mut round) = (0, 0);
         while kills < 13 {
-            if let Some(code) = run_and_kill(&args, stdin, moment(round), &mut joined) {
+            if let Some(code) = run_and_kill(&args, stdin, round, &mut joined) {
                 assert_eq!(code, 0);
                 std::fs::remove_file(&state).unwrap();
             } else {

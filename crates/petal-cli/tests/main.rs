@@ -10,5 +10,6 @@ mod dedup_state;
 mod info;
 mod manual;
 mod merge;
+mod parallel;
 mod plan;
 mod support;

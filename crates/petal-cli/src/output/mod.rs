@@ -351,8 +351,12 @@ impl Output {
         done.map_err(|source| self.not_written(source))
     }
 
-    /// Brings all bytes so far to the system: for a reader who must not wait.
+    /// Brings all bytes so far to the system: for a reader who must not wait. A compressed
+    /// file has none, and would depend on the moment.
     pub(crate) fn flush(&mut self) -> Result<(), OutputError> {
+        if self.compressed && !matches!(self.kind, Kind::Stream(_)) {
+            return Ok(());
+        }
         self.sink
             .with(Frames::flush)
             .map_err(|source| self.not_written(source))
