@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Side by side: `petal dedup` and the tools people use today, on one generated file, on one core.
+"""Side by side: `petal dedup` and the tools people use today, on one generated file, on one core; then petal
+alone: on two cores, from a pipe, and `build` and `check`.
 
     bench/dedup.py                    10 M lines, 3 rounds; writes bench/RESULTS.md
     bench/dedup.py --lines 100k --rounds 1 --output -
@@ -7,7 +8,8 @@
 Builds petal, installs the peers with `cargo install` into --peers (pinned, with their own lock files),
 generates the file, runs every tool once to fill the page cache and to count the lines it keeps, then
 runs all of them in turn, --rounds times, output to /dev/null. A row shows the round with the least CPU
-seconds (user + system, of the process and what it waited for) and the largest resident memory.
+seconds (user + system, of the process and what it waited for), the round with the least wall time, and the
+largest resident memory.
 
 Needs Linux, Python 3.9, Rust and coreutils. Rows of petal appear once its binary has `dedup`.
 """
@@ -29,6 +31,7 @@ BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
 PEERS = {"runiq": "2.1.0", "huniq": "2.7.0", "xuniq": "0.1.4"}
 ENVIRONMENT = {**os.environ, "LC_ALL": "C"}
+FEEDERS = []
 
 
 @dataclass
@@ -39,8 +42,14 @@ class Tool:
     command: list
     reads_stdin: bool = False
     counts: bool = False  # prints a number of lines instead of lines
+    piped: bool = False  # gets the file from `cat` through a pipe
+    silent: bool = False  # prints no lines
+    cores: int = 1
+    against: str = ""  # the row whose wall time this one's is compared with
+    bound: str = ""  # what it is meant to reach
     result: int = 0
     cpu: list = field(default_factory=list)
+    wall: list = field(default_factory=list)
     memory: int = 0
 
 
@@ -61,18 +70,23 @@ def run(*command, **options):
 
 def started(tool, file, core, stdout):
     # The tool's own messages belong to its work but not on the screen; a failure shows in its exit code.
+    cores = ",".join(str(core + i) for i in range(tool.cores))
+    options = {"stdout": stdout, "stderr": subprocess.DEVNULL, "env": ENVIRONMENT}
+    command = ["taskset", "-c", cores, *tool.command]
+    if tool.piped:
+        # `cat` ends with its reader, and is waited for when this program ends.
+        cat = subprocess.Popen(["cat", str(file)], stdout=subprocess.PIPE)
+        FEEDERS.append(cat)
+        child = subprocess.Popen(command, stdin=cat.stdout, **options)
+        cat.stdout.close()
+        return child
     with open(file, "rb") as stdin:
-        return subprocess.Popen(
-            ["taskset", "-c", str(core), *tool.command],
-            stdin=stdin if tool.reads_stdin else subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=subprocess.DEVNULL,
-            env=ENVIRONMENT,
-        )
+        return subprocess.Popen(command, stdin=stdin if tool.reads_stdin else subprocess.DEVNULL, **options)
 
 
 def measured(tool, file, core):
-    """CPU seconds and peak resident bytes of one run."""
+    """CPU seconds, wall seconds and peak resident bytes of one run."""
+    began = time.monotonic()
     child = started(tool, file, core, subprocess.DEVNULL)
     sampled = 0
     while True:
@@ -80,15 +94,16 @@ def measured(tool, file, core):
         if pid:
             break
         sampled = resident_peak(child.pid) or sampled
-        time.sleep(0.01)
+        time.sleep(0.002)
+    wall = time.monotonic() - began
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
         fail(f"{tool.name} ended with {child.returncode}")
     # The kernel's figure is exact, but a child inherits the peak of the process that started it. Under that,
-    # the peak of the program alone counts, as last read up to 10 ms before its end.
+    # the peak of the program alone counts, as last read up to 2 ms before its end.
     inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak = usage.ru_maxrss if usage.ru_maxrss > inherited else sampled
-    return usage.ru_utime + usage.ru_stime, peak * 1024
+    return usage.ru_utime + usage.ru_stime, wall, peak * 1024
 
 
 def resident_peak(pid):
@@ -131,6 +146,46 @@ def tools(file, peers, petal):
         Tool(f"huniq {PEERS['huniq']}", [peer["huniq"]], reads_stdin=True),
         Tool("`sort -u -S1G`", ["sort", "-u", "-S1G", str(file)]),
     ]
+
+
+def own_tools(file, petal, lines, folder):
+    """The rows of petal alone, after those of `tools`."""
+    dedup = [str(petal), "dedup", "--summary", "none"]
+    build = [str(petal), "build", "-q", "--summary", "none", "--force"]
+    check = [str(petal), "check", "-q", "--summary", "none"]
+    filter = str(folder / "lines.petal")
+    return [
+        Tool("`petal dedup -j2`", [*dedup, "-j2", str(file)], cores=2, against="`petal dedup`", bound="wall ≤ 1/1.5"),
+        Tool(
+            "`petal dedup -p 1e-3 -j2`",
+            [*dedup, "-p", "1e-3", "-j2", str(file)],
+            cores=2,
+            against="`petal dedup -p 1e-3`",
+            bound="wall ≤ 1/1.5",
+        ),
+        Tool("`cat FILE \\| petal dedup`", [*dedup, "-j1"], piped=True, bound="CPU ≤ 13 × wc"),
+        Tool(f"`petal build -n {lines}`", [*build, "-j1", "-n", lines, "-o", filter, str(file)], silent=True, bound="CPU ≤ 8 × wc"),
+        Tool("`petal check`", [*check, "-j1", filter, str(file)], bound="CPU ≤ 8 × wc"),
+        Tool("`petal check -j2`", [*check, "-j2", filter, str(file)], cores=2, against="`petal check`"),
+        Tool("`petal build`", [*build, "-j1", "-o", filter, str(file)], silent=True, bound="CPU ≤ 8 × wc"),
+        Tool("`petal build -j2`", [*build, "-j2", "-o", filter, str(file)], cores=2, silent=True, against="`petal build`"),
+    ]
+
+
+def own_table(rows, own):
+    """Petal alone: CPU against `wc -l`, wall time against one core."""
+    base = min(rows[0].cpu)
+    walls = {row.name: min(row.wall) for row in rows + own}
+    text = ["| command | cores | CPU s | × `wc -l` | wall s | of one core's | to reach | RSS MB |", "|---|---:|---:|---:|---:|---:|---|---:|"]
+    bounds = {"`petal dedup`": "CPU ≤ 11 × wc", "`petal dedup -p 1e-3`": "CPU ≤ 8.5 × wc"}
+    for row in [row for row in rows if row.name in bounds] + own:
+        cpu, wall = min(row.cpu), min(row.wall)
+        share = f"1/{walls[row.against] / wall:.2f}" if row.against else ""
+        bound = row.bound or bounds.get(row.name, "")
+        text.append(
+            f"| {row.name} | {row.cores} | {cpu:.2f} | {cpu / base:.1f} | {wall:.2f} | {share} | {bound} | {row.memory / 1e6:.0f} |"
+        )
+    return "\n".join(text)
 
 
 def has_dedup(petal):
@@ -207,7 +262,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="measured runs of each tool (default 3)")
     parser.add_argument("--peers", type=Path, default=BENCH / "peers", help="folder the peers are installed into")
     parser.add_argument("--data", type=Path, default=BENCH / "data", help="folder of the generated file")
-    parser.add_argument("--core", type=int, default=0, help="the core to run on (default 0)")
+    parser.add_argument("--core", type=int, default=0, help="the core to run on (default 0); the next one is the second")
+    parser.add_argument("--own", action="store_true", help="only `wc -l` and petal: no peers are installed or run")
     parser.add_argument("--output", default=BENCH / "RESULTS.md", help="file to write, - for none (default bench/RESULTS.md)")
     args = parser.parse_args()
     if args.rounds < 1:
@@ -217,21 +273,30 @@ def main():
 
     run("cargo", "build", "--release", "--quiet", cwd=ROOT)
     petal = ROOT / "target/release/petal"
-    install_peers(args.peers)
+    if not args.own:
+        install_peers(args.peers)
     file, distinct, counts = generate(args.lines, args.data)
     rows = tools(file, args.peers, petal)
-    for row in rows:
+    if args.own:
+        rows = [row for row in rows if "`" in row.name and "sort" not in row.name]
+    own = own_tools(file, petal, args.lines, args.data) if has_dedup(petal) else []
+    for row in rows + own:
+        if row.silent:
+            if started(row, file, args.core, subprocess.DEVNULL).wait() != 0:
+                fail(f"{row.name} failed")
+            continue
         row.result = lines_out(row, file, args.core)
         print(f"{row.name}: {row.result} lines", file=sys.stderr)
     for number in range(1, args.rounds + 1):
-        for row in rows:
-            cpu, memory = measured(row, file, args.core)
+        for row in rows + own:
+            cpu, wall, memory = measured(row, file, args.core)
             row.cpu.append(cpu)
+            row.wall.append(wall)
             row.memory = max(row.memory, memory)
-            print(f"round {number}: {row.name}: {cpu:.2f} CPU s, {memory / 1e6:.0f} MB", file=sys.stderr)
+            print(f"round {number}: {row.name}: {cpu:.2f} CPU s, {wall:.2f} s, {memory / 1e6:.0f} MB", file=sys.stderr)
 
     rounds = "1 round" if args.rounds == 1 else f"least of {args.rounds} alternated rounds"
-    text = f"""# De-duplicating {args.lines} lines on one core
+    text = f"""# De-duplicating {args.lines} lines
 
 {table(rows, distinct)}
 
@@ -239,11 +304,18 @@ CPU seconds: user + system, {rounds}, output to /dev/null, page cache warm. RSS:
 Result: lines out against the {distinct} distinct ones of the file, which are known by construction; `sort -u` puts
 them into another order, the others keep the first of each in input order.
 
+## petal alone
+
+{own_table(rows, own)}
+
+CPU against `wc -l` on the same file; from a pipe, petal's own CPU. `build` and `check` with the default error of
+1e-6; without `-n` the keys are counted first.
+
 * Date: {datetime.date.today()}
 * Machine: {machine()}
 * Versions: {versions(petal)}
 * Input: `bench/target/release/generate --lines {args.lines}`: {counts}
-* Command: `bench/dedup.py --lines {args.lines} --rounds {args.rounds}`
+* Command: `bench/dedup.py --lines {args.lines} --rounds {args.rounds}{" --own" if args.own else ""}`
 """
     if str(args.output) != "-":
         Path(args.output).write_text(text, encoding="utf-8")

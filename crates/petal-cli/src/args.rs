@@ -118,7 +118,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
-    /// Threads. The output is the same for every number.
+    /// Threads that read, hash and judge lines [default: one for each core].
+    /// Output and filters are the same for every number. With 2 or more, a
+    /// further thread compresses and writes; more than 8 are not used.
     #[arg(short = 'j', long = "threads", value_name = "N")]
     pub(crate) threads: Option<usize>,
 
