@@ -156,7 +156,7 @@ fn a_damaged_filter_gives_no_answers() {
     folder.file("redis", b"REDIS0009\xfa\x09redis-ver");
     folder.file("bits", [0xff; 4096]);
     for (name, words) in [
-        ("version", &["version: unsupported version 1"][..]),
+        ("version", &["version: unsupported version 2"][..]),
         ("flipped", &["flipped: damaged", "checksum"]),
         ("cut", &["cut: truncated"]),
         ("longer", &["longer: ", "appended"]),

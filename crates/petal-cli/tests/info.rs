@@ -27,7 +27,7 @@ fn a_filter_says_what_it_is() {
         ("generation", 1.into()),
         ("dirty", false.into()),
         ("over_capacity", false.into()),
-        ("format_version", 0.into()),
+        ("format_version", petal::FORMAT_VERSION.into()),
     ] {
         assert_eq!(info[key], value, "{key}");
     }
