@@ -8,12 +8,14 @@ use std::fmt;
 use crate::bloom::Bloom;
 use crate::classic::Classic;
 use crate::counting::Counting;
+use crate::deletable::Deletable;
 use crate::digest_set::DigestSet;
 use crate::error::{Error, Result};
 use crate::growable::Growable;
 use crate::hash::KeyType;
 use crate::identity::About;
 use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Contains, Count, Insert, Merge, Remove};
+use crate::window::Window;
 
 /// The kinds of filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +31,10 @@ pub enum Kind {
     Growable,
     /// [`Counting`]
     Counting,
+    /// [`Window`]
+    Window,
+    /// [`Deletable`]
+    Deletable,
 }
 
 impl Kind {
@@ -41,6 +47,8 @@ impl Kind {
             Self::Classic => "classic",
             Self::Growable => "growable",
             Self::Counting => "counting",
+            Self::Window => "window",
+            Self::Deletable => "deletable",
         }
     }
 }
@@ -66,6 +74,10 @@ pub enum AnyFilter {
     Growable(Growable),
     /// A counter for every bit of a split-block filter.
     Counting(Counting),
+    /// Generations, of which the oldest is forgotten.
+    Window(Window),
+    /// A quotient filter with counts.
+    Deletable(Deletable),
 }
 
 /// Runs an expression on whatever filter there is.
@@ -77,6 +89,8 @@ macro_rules! each {
             Self::Classic($filter) => $run,
             Self::Growable($filter) => $run,
             Self::Counting($filter) => $run,
+            Self::Window($filter) => $run,
+            Self::Deletable($filter) => $run,
         }
     };
 }
@@ -91,6 +105,8 @@ impl AnyFilter {
             Self::Classic(_) => Kind::Classic,
             Self::Growable(_) => Kind::Growable,
             Self::Counting(_) => Kind::Counting,
+            Self::Window(_) => Kind::Window,
+            Self::Deletable(_) => Kind::Deletable,
         }
     }
 
@@ -200,6 +216,8 @@ impl AnyFilter {
             Self::Classic(filter) => filter.geometry().words() * 8,
             Self::Growable(filter) => filter.bytes(),
             Self::Counting(filter) => filter.geometry().bytes(),
+            Self::Window(filter) => filter.geometry().bytes(),
+            Self::Deletable(filter) => filter.geometry().bytes(),
         }
     }
 
@@ -213,11 +231,15 @@ impl AnyFilter {
             Self::Classic(filter) => filter.fill(),
             Self::Growable(filter) => filter.fill(),
             Self::Counting(filter) => filter.fill(),
+            Self::Window(filter) => filter.fill(),
+            Self::Deletable(filter) => filter.fill(),
         }
     }
 
-    /// Distinct keys: exact for a [`DigestSet`], else an estimate from the
-    /// fill, infinite if every bit is set.
+    /// Distinct keys: exact for a [`DigestSet`], and but for shared fingerprints
+    /// for a [`Deletable`]; in a [`Window`] those of each
+    /// generation that changed a bit; else an estimate from the fill, infinite
+    /// if every bit is set.
     #[must_use]
     pub fn estimated_len(&self) -> f64 {
         match self {
@@ -226,6 +248,8 @@ impl AnyFilter {
             Self::Classic(filter) => filter.estimated_len(),
             Self::Growable(filter) => filter.estimated_len(),
             Self::Counting(filter) => filter.estimated_len(),
+            Self::Window(filter) => filter.held() as f64,
+            Self::Deletable(filter) => filter.len() as f64,
         }
     }
 
@@ -239,6 +263,9 @@ impl AnyFilter {
             Self::Classic(filter) => filter.error_now(),
             Self::Growable(filter) => filter.error_now(),
             Self::Counting(filter) => filter.error_now(),
+            Self::Window(filter) => filter.error_now(),
+            // Shared digests are shared fingerprints.
+            Self::Deletable(filter) => return filter.error_now(),
         };
         let collisions = Contains::about(self).identity().collisions();
         let held = self.estimated_count();
@@ -255,19 +282,20 @@ impl AnyFilter {
     fn estimated_count(&self) -> u64 {
         let counted = match self {
             Self::Counting(_) => None, // its insertions may be repeats
+            Self::Window(window) => Some(window.held()), // insertions are those of all time
             _ => Contains::about(self).insertions(),
         };
         counted.unwrap_or_else(|| self.estimated_len().round() as u64)
     }
 
     /// How many more distinct keys the filter may take and keep its promise;
-    /// `None` if it has no limit (it grows). Where the count of its keys is
+    /// `None` if it has no limit (it grows, or forgets). Where the count of its keys is
     /// not known, an estimate.
     #[must_use]
     pub fn room(&self) -> Option<u64> {
         match self {
-            Self::DigestSet(_) | Self::Growable(_) => None,
-            Self::Bloom(_) | Self::Classic(_) | Self::Counting(_) => {
+            Self::DigestSet(_) | Self::Growable(_) | Self::Window(_) => None,
+            Self::Bloom(_) | Self::Classic(_) | Self::Counting(_) | Self::Deletable(_) => {
                 let about = Contains::about(self);
                 let items = about.promise()?.items;
                 Some(items.saturating_sub(self.estimated_count()))
@@ -308,6 +336,7 @@ impl BitsRemove for AnyFilter {
     fn remove_bits(&mut self, digest: u64) -> Result<bool> {
         match self {
             Self::Counting(filter) => filter.remove_bits(digest),
+            Self::Deletable(filter) => filter.remove_bits(digest),
             _ => Err(self.lacks("removing keys")),
         }
     }
@@ -315,6 +344,7 @@ impl BitsRemove for AnyFilter {
     fn remove_all_bits(&mut self, digests: &[u64], mask: &mut [u64]) -> Result<()> {
         match self {
             Self::Counting(filter) => filter.remove_all_bits(digests, mask),
+            Self::Deletable(filter) => filter.remove_all_bits(digests, mask),
             _ => Err(self.lacks("removing keys")),
         }
     }
@@ -324,6 +354,7 @@ impl BitsCount for AnyFilter {
     fn count_bits(&self, digest: u64) -> Result<u64> {
         match self {
             Self::Counting(filter) => filter.count_bits(digest),
+            Self::Deletable(filter) => filter.count_bits(digest),
             _ => Err(self.lacks("counting keys")),
         }
     }
@@ -335,6 +366,7 @@ impl Merge for AnyFilter {
             (Self::Bloom(mine), Self::Bloom(theirs)) => mine.union_with(theirs),
             (Self::Classic(mine), Self::Classic(theirs)) => mine.union_with(theirs),
             (Self::Counting(mine), Self::Counting(theirs)) => mine.union_with(theirs),
+            (Self::Deletable(mine), Self::Deletable(theirs)) => mine.union_with(theirs),
             (Self::DigestSet(mine), Self::DigestSet(theirs)) => {
                 let identity = Bits::meta(mine).identity();
                 identity.accept(Bits::meta(theirs).identity())?;
@@ -349,6 +381,7 @@ impl Merge for AnyFilter {
             (Self::Bloom(mine), Self::Bloom(theirs)) => mine.intersect_with(theirs),
             (Self::Classic(mine), Self::Classic(theirs)) => mine.intersect_with(theirs),
             (Self::Counting(mine), Self::Counting(theirs)) => mine.intersect_with(theirs),
+            (Self::Deletable(mine), Self::Deletable(theirs)) => mine.intersect_with(theirs),
             (mine, theirs) => Err(not_merged("intersection", mine.kind(), theirs.kind())),
         }
     }
@@ -387,7 +420,9 @@ macro_rules! into_any {
         }
     )*};
 }
-into_any!(DigestSet, Bloom, Classic, Growable, Counting);
+into_any!(
+    DigestSet, Bloom, Classic, Growable, Counting, Window, Deletable
+);
 
 const _: () = {
     // The traits stay object-safe.

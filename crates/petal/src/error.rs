@@ -32,6 +32,15 @@ pub enum Error {
         /// Bytes this process may use, or `None` if the system refused.
         available: Option<u64>,
     },
+    /// The filter takes no further key. Keys that it has are still found.
+    Full {
+        /// The kind of filter, such as `window`.
+        kind: &'static str,
+        /// Keys that it holds.
+        keys: u64,
+        /// How to go on.
+        remedy: &'static str,
+    },
     /// Two filters, or a filter and its caller, do not agree on something
     /// that decides the answers.
     Mismatch {
@@ -232,6 +241,9 @@ impl fmt::Display for Error {
                     None => write!(f, "which the system refuses")?,
                 }
                 write!(f, ": use fewer keys or a larger error")
+            }
+            Self::Full { kind, keys, remedy } => {
+                write!(f, "the {kind} filter is full with {keys} keys: {remedy}")
             }
             Self::Mismatch {
                 what,

@@ -19,6 +19,9 @@
 //! `lanes = x * LANES`; bit of word i = `(lanes >> (58 - 6 i)) & 63`.
 //! The block comes from the high bits of `x`, the lanes from all of them.
 
+pub(crate) mod deletable;
+pub(crate) mod window;
+
 use std::fmt;
 
 use crate::error::{Error, Result};

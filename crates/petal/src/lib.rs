@@ -18,7 +18,8 @@
 //! # What is promised
 //!
 //! * **No false negative.** A key that was inserted is found, in every kind of
-//!   filter, in memory, saved, mapped and merged.
+//!   filter, in memory, saved, mapped and merged; in a [`WindowFilter`] as long as
+//!   it is in the window, in a [`DeletableFilter`] until it is removed as often.
 //! * **The error is kept.** For a filter sized by (n, p) the expected share of
 //!   absent keys that are "seen", at n distinct keys, is at most p: for n from 1
 //!   to 10^12 and p from 0.5 to 1e-12. *Expected* is over hashes: one small filter
@@ -27,7 +28,8 @@
 //!   Whoever *chooses* the keys can break this, unless the hasher is
 //!   [`KeyHasher::Keyed`].
 //! * **The same bits.** The same keys and parameters give the same bits, in any
-//!   order, on every machine: hashes, layout and file are specified.
+//!   order (but for a window, which is about the order), on every machine: hashes,
+//!   layout and file are specified.
 //! * **No surprise.** Constructors and files are checked before memory is
 //!   allocated; no bytes make a reader panic; saving is atomic.
 //!
@@ -37,7 +39,9 @@
 //! [`normalise::Normalisation`]. [`BloomFilter`] is the default filter,
 //! [`ConcurrentBloomFilter`] the same for many threads at once,
 //! [`GrowableFilter`] the one for an unknown number of keys,
-//! [`CountingBloomFilter`] the one that can forget and count, [`DigestSet`]
+//! [`CountingBloomFilter`] the one that can forget and count, [`DeletableFilter`] a
+//! smaller one that can, too, [`WindowFilter`] the one that forgets what is older
+//! than a number of keys or a stretch of time, [`DigestSet`]
 //! the exact one while memory lasts, [`PacketFilter`] one of a few bytes that
 //! travels in a packet. [`AnyFilter`] is what a file turns out to
 //! hold. [`sizing`] has the arithmetic. [`Contains`], [`Insert`], [`Remove`],
@@ -50,6 +54,7 @@ mod atomic;
 mod bloom;
 mod classic;
 mod counting;
+mod deletable;
 mod digest_set;
 mod error;
 mod format;
@@ -66,6 +71,7 @@ pub mod sizing;
 mod testing;
 mod traits;
 mod typed;
+mod window;
 mod words;
 
 pub use any::{AnyFilter, Kind};
@@ -73,12 +79,15 @@ pub use atomic::{AtomicFile, Overwrite, sync_directory};
 pub use bloom::{Bloom, BloomFilter, ConcurrentBloom, ConcurrentBloomFilter};
 pub use classic::{Classic, ClassicBloomFilter, ClassicGeometry};
 pub use counting::{CounterBits, Counting, CountingBloomFilter, CountingGeometry, Increase};
+pub use deletable::{Deletable, DeletableFilter};
 pub use digest_set::DigestSet;
 pub use error::{Error, FormatError, Result};
 pub use format::{
     FileInfo, HasherRecord, MappedGeometry, MappedWriter, Measure, Shape, StageRecord,
     VERSION as FORMAT_VERSION, inspect, measure, verify,
 };
+pub use geometry::deletable::DeletableGeometry;
+pub use geometry::window::WindowGeometry;
 pub use geometry::{BlockWords, SplitGeometry};
 pub use growable::{Growable, GrowableFilter};
 pub use hash::{
@@ -90,3 +99,4 @@ pub use packet::PacketFilter;
 pub use sizing::Promise;
 pub use traits::{Contains, Count, Insert, Merge, Remove, mask_words};
 pub use typed::Typed;
+pub use window::{Generation, Overload, Window, WindowFilter, WindowSpan};

@@ -36,6 +36,11 @@ impl<K: KeyKind, F: Bits> Typed<K, F> {
         })
     }
 
+    /// The filter without the type of its keys, to be changed.
+    pub(crate) const fn inner_mut(&mut self) -> &mut F {
+        &mut self.filter
+    }
+
     /// The filter without the type of its keys.
     #[must_use]
     pub fn into_inner(self) -> F {

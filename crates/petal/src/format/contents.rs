@@ -9,11 +9,13 @@ use crate::any::AnyFilter;
 use crate::bloom::Bloom;
 use crate::classic::Classic;
 use crate::counting::Counting;
+use crate::deletable::Deletable;
 use crate::digest_set::DigestSet;
 use crate::error::{Error, Result};
 use crate::growable::Growable;
 use crate::identity::About;
 use crate::traits::Bits;
+use crate::window::{RingState, Window};
 use crate::words::Words;
 
 /// Everything of a filter that a file holds.
@@ -21,6 +23,7 @@ pub(crate) struct Contents<'a> {
     pub(super) geometry: Geometry,
     pub(super) about: &'a About,
     pub(super) growth: Option<Growth>,
+    pub(super) window: Option<&'a RingState>,
     /// The words of each run of the payload.
     pub(super) words: Vec<&'a Words>,
 }
@@ -40,6 +43,7 @@ impl Stored for Bloom {
             geometry: Geometry::Bloom(self.geometry()),
             about: self.meta(),
             growth: None,
+            window: None,
             words: vec![self.words()],
         })
     }
@@ -51,6 +55,7 @@ impl Stored for Classic {
             geometry: Geometry::Classic(self.geometry()),
             about: self.meta(),
             growth: None,
+            window: None,
             words: vec![self.words()],
         })
     }
@@ -62,6 +67,7 @@ impl Stored for Counting {
             geometry: Geometry::Counting(self.geometry()),
             about: self.meta(),
             growth: None,
+            window: None,
             words: vec![self.words()],
         })
     }
@@ -77,6 +83,7 @@ impl Stored for DigestSet {
             },
             about: self.meta(),
             growth: None,
+            window: None,
             words: vec![self.words()],
         })
     }
@@ -110,7 +117,35 @@ impl Stored for Growable {
                 plan: *self.plan(),
                 stages: stages?,
             }),
+            window: None,
             words: self.stages().iter().map(Bloom::words).collect(),
+        })
+    }
+}
+
+impl Stored for Window {
+    fn contents(&self) -> Result<Contents<'_>> {
+        Ok(Contents {
+            geometry: Geometry::Window(self.geometry()),
+            about: self.meta(),
+            growth: None,
+            window: Some(self.state()),
+            words: vec![self.words()],
+        })
+    }
+}
+
+impl Stored for Deletable {
+    fn contents(&self) -> Result<Contents<'_>> {
+        Ok(Contents {
+            geometry: Geometry::Deletable {
+                shape: self.geometry(),
+                used: self.used_slots(),
+            },
+            about: self.meta(),
+            growth: None,
+            window: None,
+            words: vec![self.words()],
         })
     }
 }
@@ -123,6 +158,8 @@ impl Stored for AnyFilter {
             Self::Classic(filter) => filter.contents(),
             Self::Growable(filter) => filter.contents(),
             Self::Counting(filter) => filter.contents(),
+            Self::Window(filter) => filter.contents(),
+            Self::Deletable(filter) => filter.contents(),
         }
     }
 }

@@ -12,6 +12,8 @@ use crate::any::Kind;
 use crate::classic::ClassicGeometry;
 use crate::counting::{CounterBits, CountingGeometry, Increase};
 use crate::error::{Error, FormatError, Result};
+use crate::geometry::deletable::DeletableGeometry;
+use crate::geometry::window::WindowGeometry;
 use crate::geometry::{BlockWords, SplitGeometry};
 use crate::hash::{KeyHasher, KeyType, Secret};
 use crate::sizing::Promise;
@@ -92,6 +94,12 @@ pub(crate) enum Geometry {
         stages: u64,
     },
     Counting(CountingGeometry),
+    /// The generations are in the metadata.
+    Window(WindowGeometry),
+    Deletable {
+        shape: DeletableGeometry,
+        used: u64,
+    },
 }
 
 impl Geometry {
@@ -102,6 +110,8 @@ impl Geometry {
             Self::Classic(_) => Kind::Classic,
             Self::Growable { .. } => Kind::Growable,
             Self::Counting(_) => Kind::Counting,
+            Self::Window(_) => Kind::Window,
+            Self::Deletable { .. } => Kind::Deletable,
         }
     }
 
@@ -122,6 +132,18 @@ impl Geometry {
                 let [block, regions, blocks] = split_record(shape.split());
                 (5, [block, regions, blocks, counter_record(shape)])
             }
+            Self::Deletable { shape, used } => {
+                (7, [shape.slots(), shape.remainder_bits().into(), used, 0])
+            }
+            Self::Window(shape) => (
+                6,
+                [
+                    shape.lanes().into(),
+                    shape.regions().into(),
+                    shape.parts().into(),
+                    shape.lines(),
+                ],
+            ),
         }
     }
 
@@ -161,6 +183,21 @@ impl Geometry {
                 Ok(Self::Growable { stages: a })
             }
             5 => Ok(Self::Counting(counting_decode([a, b, c, d])?)),
+            6 => {
+                let small = |word| u32::try_from(word).unwrap_or(u32::MAX);
+                WindowGeometry::new(small(a), small(b), small(c), d)
+                    .map(Self::Window)
+                    .map_err(|error| {
+                        field("geometry", format!("{a} lanes, {b} x {d} lines"), error)
+                    })
+            }
+            7 => {
+                unused(&[d])?;
+                let bits = u32::try_from(b).unwrap_or(u32::MAX);
+                let shape = DeletableGeometry::new(a, bits)
+                    .map_err(|error| field("geometry", format!("{a} slots, {b} bits"), error))?;
+                Ok(Self::Deletable { shape, used: c })
+            }
             _ => Err(FormatError::Unknown {
                 what: "kind",
                 got: kind.into(),

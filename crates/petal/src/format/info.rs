@@ -1,16 +1,19 @@
 //! What a file says of itself, without its payload.
 
 use super::header::{Geometry, HasherRecord, Header};
-use super::metadata::{Metadata, StageRecord, growth_missing};
+use super::metadata::{Metadata, StageRecord, growth_missing, window_missing};
 use crate::any::Kind;
 use crate::classic::ClassicGeometry;
 use crate::counting::CountingGeometry;
 use crate::error::{FormatError, Result};
 use crate::geometry::SplitGeometry;
+use crate::geometry::deletable::DeletableGeometry;
+use crate::geometry::window::WindowGeometry;
 use crate::hash::KeyType;
 use crate::identity::{Attachments, Labels};
 use crate::normalise::Normalisation;
 use crate::sizing::{GrowthPlan, Promise};
+use crate::window::WindowSpan;
 
 /// The shape of the filter in a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +37,24 @@ pub enum Shape {
     },
     /// [`crate::Counting`]
     Counting(CountingGeometry),
+    /// [`crate::Window`]
+    Window {
+        /// Lanes and lines.
+        geometry: WindowGeometry,
+        /// Keys or time.
+        span: WindowSpan,
+        /// The time told last; 0 in a window of keys.
+        now: u64,
+        /// Generations that were forgotten before their time.
+        shortened: u64,
+    },
+    /// [`crate::Deletable`]
+    Deletable {
+        /// Slots and remainders.
+        geometry: DeletableGeometry,
+        /// Slots in use.
+        used: u64,
+    },
 }
 
 /// What header and metadata of a file say. A secret is not needed for it.
@@ -78,9 +99,22 @@ pub struct FileInfo {
 impl FileInfo {
     pub(super) fn new(header: &Header, metadata: Metadata) -> Result<Self, FormatError> {
         let shape = match (header.geometry, metadata.growth) {
+            (Geometry::Window(geometry), _) => {
+                let state = metadata.window.ok_or_else(window_missing)?;
+                Shape::Window {
+                    geometry,
+                    span: state.span,
+                    now: state.now,
+                    shortened: state.shortened,
+                }
+            }
             (Geometry::Growable { .. }, Some(growth)) => Shape::Growable {
                 plan: growth.plan,
                 stages: growth.stages,
+            },
+            (Geometry::Deletable { shape, used }, _) => Shape::Deletable {
+                geometry: shape,
+                used,
             },
             (Geometry::Bloom(shape), _) => Shape::Bloom(shape),
             (Geometry::Classic(shape), _) => Shape::Classic(shape),

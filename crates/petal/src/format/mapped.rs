@@ -173,6 +173,7 @@ impl MappedWriter {
             },
             about: &about,
             growth: None,
+            window: None,
             words: Vec::new(),
         })?;
         let mut new = AtomicFile::create(path, overwrite)?;

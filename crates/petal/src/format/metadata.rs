@@ -12,11 +12,13 @@ use crate::geometry::SplitGeometry;
 use crate::identity::{About, Attachments, KeptField, Labels};
 use crate::normalise::Normalisation;
 use crate::sizing::{GrowthPlan, Promise};
+use crate::window::{Generation, Overload, RingState, WindowSpan};
 
 const NORMALISATION: u16 = 1;
 const GROWTH: u16 = 2;
 const LABEL: u16 = 3;
 const ATTACHMENT: u16 = 4;
+const WINDOW: u16 = 6;
 
 /// Set for a field without which the answers would be wrong.
 const MUST_UNDERSTAND: u8 = 1;
@@ -44,6 +46,7 @@ pub struct StageRecord {
 pub(crate) struct Metadata {
     pub(super) normalisation: Normalisation,
     pub(super) growth: Option<Growth>,
+    pub(super) window: Option<RingState>,
     pub(super) labels: Labels,
     pub(super) attachments: Attachments,
     pub(super) kept: Vec<KeptField>,
@@ -53,7 +56,11 @@ pub(crate) struct Metadata {
 ///
 /// # Errors
 /// If they would be more than a file may have.
-pub(super) fn encode(about: &About, growth: Option<&Growth>) -> Result<Vec<u8>> {
+pub(super) fn encode(
+    about: &About,
+    growth: Option<&Growth>,
+    window: Option<&RingState>,
+) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let normalisation = &about.identity().normalisation;
     if *normalisation != Normalisation::default() {
@@ -62,6 +69,14 @@ pub(super) fn encode(about: &About, growth: Option<&Growth>) -> Result<Vec<u8>> 
     }
     if let Some(growth) = growth {
         push(&mut bytes, GROWTH, MUST_UNDERSTAND, &[&growth.encode()]);
+    }
+    if let Some(window) = window {
+        push(
+            &mut bytes,
+            WINDOW,
+            MUST_UNDERSTAND,
+            &[&encode_window(window)],
+        );
     }
     for (name, value) in about.labels().iter() {
         push_pair(&mut bytes, LABEL, name, value.as_bytes());
@@ -139,6 +154,10 @@ impl Metadata {
                 GROWTH => {
                     once("growth", metadata.growth.is_some())?;
                     metadata.growth = Some(Growth::decode(content)?);
+                }
+                WINDOW => {
+                    once("window", metadata.window.is_some())?;
+                    metadata.window = Some(decode_window(content)?);
                 }
                 LABEL => {
                     let (name, value) = pair("label", content)?;
@@ -222,4 +241,71 @@ impl Growth {
         }
         Ok(Self { plan, stages })
     }
+}
+
+/// How a window without its field, or its field in another kind, is refused.
+pub(super) fn window_missing() -> FormatError {
+    field(
+        "window",
+        "missing, or there needlessly",
+        "there for a window and for no other kind",
+    )
+}
+
+fn encode_window(state: &RingState) -> Vec<u8> {
+    let (span, ticks) = match state.span {
+        WindowSpan::Keys => (0u8, 0),
+        WindowSpan::Time { ticks, overload } => match overload {
+            Overload::Shorten => (1, ticks),
+            Overload::Refuse => (2, ticks),
+        },
+    };
+    let mut bytes = vec![span];
+    bytes.extend(ticks.to_le_bytes());
+    for lanes in [state.filling, state.expired, state.clearing] {
+        bytes.extend(lanes.to_le_bytes());
+    }
+    for word in [
+        state.cleared,
+        state.now,
+        state.shortened,
+        state.complete_since,
+    ] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for generation in &state.generations {
+        for word in [generation.first, generation.last, generation.keys] {
+            bytes.extend(word.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// Whether the numbers fit each other and the geometry, the window decides.
+fn decode_window(bytes: &[u8]) -> Result<RingState, FormatError> {
+    let mut cursor = Cursor::new("window", bytes);
+    let (span, ticks) = (cursor.u8()?, cursor.u64()?);
+    let time = |overload| WindowSpan::Time { ticks, overload };
+    let span = match (span, ticks) {
+        (0, 0) => WindowSpan::Keys,
+        (1, _) => time(Overload::Shorten),
+        (2, _) => time(Overload::Refuse),
+        _ => return Err(field("span of the window", span, "0, without ticks, to 2")),
+    };
+    let mut state = RingState {
+        span,
+        filling: cursor.u32()?,
+        expired: cursor.u32()?,
+        clearing: cursor.u32()?,
+        cleared: cursor.u64()?,
+        now: cursor.u64()?,
+        shortened: cursor.u64()?,
+        complete_since: cursor.u64()?,
+        generations: Vec::new(),
+    };
+    while cursor.left() > 0 {
+        let [first, last, keys] = cursor.words()?;
+        state.generations.push(Generation { first, last, keys });
+    }
+    Ok(state)
 }

@@ -43,6 +43,8 @@ impl Runs {
             (Geometry::DigestSet { slots, .. }, None) => vec![*slots],
             (Geometry::Bloom(shape), None) => vec![shape.words()],
             (Geometry::Counting(shape), None) => vec![shape.words()],
+            (Geometry::Window(shape), None) => vec![shape.words()],
+            (Geometry::Deletable { shape, .. }, None) => vec![shape.words()],
             (Geometry::Classic(shape), None) => {
                 let used = shape.bits() % 64;
                 if used != 0 {

@@ -22,6 +22,7 @@ use crate::any::AnyFilter;
 use crate::bloom::Bloom;
 use crate::classic::Classic;
 use crate::counting::Counting;
+use crate::deletable::Deletable;
 use crate::digest_set::DigestSet;
 use crate::error::{Error, FormatError, Result};
 use crate::growable::Growable;
@@ -29,6 +30,7 @@ use crate::hash::{KeyHasher, KeyKind, Secret};
 use crate::identity::{About, Identity};
 use crate::traits::Bits;
 use crate::typed::Typed;
+use crate::window::Window;
 use crate::words::{self, Words};
 
 impl AnyFilter {
@@ -253,6 +255,9 @@ impl Front {
             let got = sections.payload_len;
             return Err(field("length of the payload", got, runs.len()).into());
         }
+        if metadata.window.is_some() != matches!(header.geometry, Geometry::Window(_)) {
+            return Err(metadata::window_missing().into());
+        }
         if let Some(growth) = &metadata.growth {
             check_insertions(header.insertions, growth)?;
         }
@@ -433,6 +438,15 @@ impl Front {
             Geometry::Counting(shape) => {
                 let words = words.next().ok_or_else(missing)?;
                 Ok(Counting::from_parts(about, shape, words).into())
+            }
+            Geometry::Deletable { shape, used } => {
+                let words = words.next().ok_or_else(missing)?;
+                Ok(Deletable::from_parts(about, shape, words, used)?.into())
+            }
+            Geometry::Window(shape) => {
+                let words = words.next().ok_or_else(missing)?;
+                let state = metadata.window.ok_or_else(metadata::window_missing)?;
+                Ok(Window::from_parts(about, shape, words, state)?.into())
             }
             Geometry::Growable { .. } => {
                 let growth = metadata.growth.ok_or_else(metadata::growth_missing)?;

@@ -88,7 +88,7 @@ struct Frame {
 
 impl Contents<'_> {
     fn plan(&self) -> Result<Plan> {
-        let metadata = metadata::encode(self.about, self.growth.as_ref())?;
+        let metadata = metadata::encode(self.about, self.growth.as_ref(), self.window)?;
         let runs = Runs::new(&self.geometry, self.growth.as_ref())?;
         let sections = Sections::new(metadata.len() as u64, runs.len())
             .ok_or_else(|| Error::parameter("filter", format!("{} bytes", runs.len()), "fewer"))?;

@@ -14,20 +14,24 @@
 
 mod classic;
 mod counting;
+mod deletable;
 mod growable;
 mod packet;
 mod split;
+mod window;
 
 pub use classic::{
     ClassicGiven, ClassicPlan, MAX_HASHES, classic_error, classic_for, plan_classic,
 };
 pub use counting::saturated_counters;
+pub use deletable::{deletable_error, deletable_for};
 pub use growable::GrowthPlan;
 pub use packet::{hashes_for_path, lost_on_path};
 pub use split::{
     best_split_within, capacity_of, estimated_len, split_error, split_for,
     split_for_items_and_bytes,
 };
+pub use window::{DEFAULT_GENERATIONS, MAX_GENERATIONS, generation_keys, window_error, window_for};
 
 use crate::error::{Error, Result};
 use crate::hash::{KeyHasher, KeyType};

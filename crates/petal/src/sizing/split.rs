@@ -119,18 +119,29 @@ const fn step_of_blocks(blocks: u64) -> u64 {
 /// The probability that all words of one region's block say yes to a new
 /// digest after `items` distinct ones.
 fn region_error(block: BlockWords, blocks: u64, items: u64) -> f64 {
-    const MISS: f64 = 63.0 / 64.0;
-    // The probability that a load of `load` keys sets a given bit of a word.
-    let word = |load: u64| -(load as f64 * (-1.0f64 / 64.0).ln_1p()).exp_m1();
-    let all_words = |word: f64| {
+    mean_over_loads(blocks, items, 64, |word| {
         let four = (word * word) * (word * word);
         match block {
             BlockWords::Four => four,
             BlockWords::Eight => four * four,
         }
-    };
+    })
+}
+
+/// The mean of `all(hit)` over the loads of a block: `hit` is the probability
+/// that the keys in a block, one of `width` bits each, set a given bit, and
+/// `items` keys fall into `blocks` blocks. `all` may be any power from 1 up.
+pub(super) fn mean_over_loads(
+    blocks: u64,
+    items: u64,
+    width: u32,
+    all: impl Fn(f64) -> f64,
+) -> f64 {
+    let set = 1.0 / f64::from(width);
+    // The probability that a load of `load` keys sets a given bit of a word.
+    let word = |load: u64| -(load as f64 * (-set).ln_1p()).exp_m1();
     if blocks == 1 {
-        return all_words(word(items));
+        return all(word(items));
     }
     if items / blocks >= SATURATED_LOAD {
         return 1.0;
@@ -156,7 +167,7 @@ fn region_error(block: BlockWords, blocks: u64, items: u64) -> f64 {
     let mut errors = 0.0;
     weights = 0.0;
     loop {
-        let term = weight * all_words(hit);
+        let term = weight * all(hit);
         weights += weight;
         errors += term;
         if load >= mode && weight <= NEGLIGIBLE * weights && term <= NEGLIGIBLE * errors {
@@ -166,7 +177,7 @@ fn region_error(block: BlockWords, blocks: u64, items: u64) -> f64 {
         weight *= (n - load as f64).max(0.0) * odds / (load as f64 + 1.0);
         load += 1;
         // Only sums of positive numbers: small probabilities stay exact.
-        hit = hit * MISS + (1.0 - MISS);
+        hit = hit * (1.0 - set) + set;
     }
 }
 

@@ -86,6 +86,14 @@ fn goldens() -> Vec<(&'static str, AnyFilter, u64)> {
     let counting = |identity, counter, increase| {
         AnyFilter::from(Counting::sized(identity, promise(50, 0.01), counter, increase).unwrap())
     };
+    let window = |identity, span| {
+        AnyFilter::from(Window::sized(identity, span, promise(50, 0.01), 6).unwrap())
+    };
+    let ticks = WindowSpan::Time {
+        ticks: 60,
+        overload: Overload::Refuse,
+    };
+    let deletable = Deletable::sized(ints(3), promise(100, 0.01)).unwrap();
     let set = DigestSet::with_spread(bytes(), 100, 0x9e37_79b9_7f4a_7c15).unwrap();
     vec![
         ("bloom-half-block", sized(bytes(), 100, 0.2), 100),
@@ -127,6 +135,10 @@ fn goldens() -> Vec<(&'static str, AnyFilter, u64)> {
             counting(ints(0), CounterBits::Sixteen, Increase::Minimal),
             50,
         ),
+        ("window-keys", window(bytes(), WindowSpan::Keys), 40),
+        ("window-time", window(ints(0), ticks), 8),
+        // Some of the keys twice.
+        ("deletable", with_keys(deletable.into(), 10), 90),
     ]
     .into_iter()
     .map(|(name, filter, count)| (name, with_keys(filter, count), count))

@@ -227,6 +227,20 @@ fn contradictions_are_refused() {
         ("counting", 72, 512 + 4, "bits a counter"),
         ("counting", 72, 8, "length of the payload"),
         ("counting", 72, 256 + 16, "length of the payload"),
+        ("window", 32, 4, "window"),
+        ("deletable", 48, 0, "geometry"),
+        ("deletable", 48, 130, "length of the payload"),
+        ("deletable", 48, 1 << 62, "geometry"),
+        ("deletable", 56, 4, "length of the payload"),
+        ("deletable", 56, 57, "geometry"),
+        ("deletable", 64, 7, "used slots"),
+        ("deletable", 80, 3, "insertions"),
+        ("window", 48, 12, "geometry"),
+        ("window", 48, 1 << 35, "geometry"),
+        ("window", 56, 33, "geometry"),
+        ("window", 56, 1, "length of the payload"),
+        ("window", 64, 3, "geometry"),
+        ("window", 72, 0, "geometry"),
     ] {
         let mut bytes = sample(name);
         bytes[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
@@ -234,6 +248,12 @@ fn contradictions_are_refused() {
         let error = refused(&bytes).to_string();
         assert!(error.contains(what), "{name}, {at}: {error}");
     }
+    // A deletable filter always knows them.
+    let mut bytes = sample("deletable");
+    bytes[12] = 2;
+    bytes[80..88].fill(0);
+    seal(&mut bytes);
+    assert!(refused(&bytes).to_string().contains("insertions"));
     // Unknown insertions have no number.
     let mut bytes = sample("bare");
     bytes[12] = 2;
@@ -341,13 +361,103 @@ fn metadata_of_a_later_version_is_kept_or_refused() {
         let Front { metadata, .. } = Front::read(bytes.as_slice()).unwrap();
         let mut about = About::new(Identity::new(KeyType::Int), None);
         about.labels = Labels::default();
-        crate::format::metadata::encode(&about, metadata.growth.as_ref()).unwrap()
+        crate::format::metadata::encode(&about, metadata.growth.as_ref(), None).unwrap()
     };
     let error = refused(&with_metadata(&bytes, &growth.repeat(2))).to_string();
     assert!(error.contains("twice"), "{error}");
     for cut in 8..growth.len() {
         let content = &growth[7..cut];
         refused(&with_metadata(&bytes, &metadata_field(2, 1, content)));
+    }
+}
+
+/// Every bit of a quotient filter has one right value, as its keys are the
+/// same: all others are refused, but are no danger to who maps them.
+#[test]
+fn slots_that_are_no_quotient_filter_are_refused() {
+    let bytes = sample("deletable");
+    let front = Front::read(bytes.as_slice()).unwrap();
+    let start = usize::try_from(front.header.sections.payload_offset).unwrap();
+    let end = start + usize::try_from(front.header.sections.payload_len).unwrap();
+    let mut refusals = 0;
+    for at in start..end {
+        for bit in 0..8 {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1 << bit;
+            seal_all(&mut bytes);
+            // A changed bit of a remainder or a count can be another filter.
+            refusals += u32::from(AnyFilter::from_bytes(&bytes, None).is_err());
+            open_whatever(&bytes);
+        }
+    }
+    let bits = u32::try_from((end - start) * 8).unwrap();
+    assert!(refusals > bits - 40 * 3, "{refusals} of {bits}");
+}
+
+/// Every number of a window's state, made impossible.
+#[test]
+fn impossible_windows_are_refused() {
+    let bytes = sample("window");
+    let Front { metadata, .. } = Front::read(bytes.as_slice()).unwrap();
+    let state = metadata.window.unwrap();
+    let about = About::new(Identity::new(KeyType::Bytes), None);
+    let encoded = |state: &crate::window::RingState| {
+        crate::format::metadata::encode(&about, None, Some(state)).unwrap()
+    };
+    let with = |change: &dyn Fn(&mut crate::window::RingState)| {
+        let mut other = state.clone();
+        change(&mut other);
+        with_metadata(&bytes, &encoded(&other))
+    };
+    assert!(AnyFilter::from_bytes(&with(&|_| ()), None).is_ok());
+    let lanes = 8 - u32::try_from(state.generations.len()).unwrap();
+    let changes: [&dyn Fn(&mut crate::window::RingState); 13] = [
+        &|s| s.filling = 8,
+        &|s| s.filling = u32::MAX,
+        &|s| s.expired = lanes + 1 - s.clearing,
+        &|s| s.expired = u32::MAX,
+        &|s| s.clearing = u32::MAX,
+        &|s| s.clearing = 0,
+        &|s| s.cleared = 16,
+        &|s| s.generations.clear(),
+        &|s| s.generations.extend([s.generations[0]; 8]),
+        &|s| s.generations.reverse(),
+        &|s| s.generations[0].keys = 5,
+        &|s| s.now = s.generations[0].last - 1,
+        &|s| s.generations[0].first = s.generations[0].last + 1,
+    ];
+    for (i, change) in changes.into_iter().enumerate() {
+        let error = refused(&with(change)).to_string();
+        assert!(
+            error.contains("window is an impossible state"),
+            "{i}: {error}"
+        );
+    }
+    for (metadata, what) in [
+        (Vec::new(), "window"),
+        (encoded(&state).repeat(2), "twice"),
+        (metadata_field(6, 1, &[0; 52]), "window"),
+        (metadata_field(6, 1, &[3; 53]), "span of the window"),
+        (metadata_field(6, 1, &[0; 60]), "window"),
+    ] {
+        let error = refused(&with_metadata(&bytes, &metadata)).to_string();
+        assert!(error.contains(what), "{what}: {error}");
+    }
+    // In a filter of another kind.
+    let error = refused(&with_metadata(&sample("bare"), &encoded(&state)));
+    assert!(error.to_string().contains("no other kind"), "{error}");
+    // Whatever else it says, the window goes on without harm.
+    let mut now = with(&|s| s.now = u64::MAX);
+    open_whatever(&now);
+    now = with(&|s| {
+        s.clearing = 8 - u32::try_from(s.generations.len()).unwrap();
+        s.expired = 0;
+        s.generations[0].keys = 4;
+    });
+    open_whatever(&now);
+    let mut filter = AnyFilter::from_bytes(&now, None).unwrap();
+    for digest in digests(100) {
+        let _ = filter.insert_bits(digest);
     }
 }
 
@@ -375,8 +485,11 @@ fn open_whatever(bytes: &[u8]) {
             Ok(mut filter) => {
                 for digest in [0, 1, u64::MAX, 1 << 40] {
                     filter.contains_bits(digest);
+                    let _ = filter.count_bits(digest);
                     let _ = filter.insert_bits(digest);
+                    let _ = filter.remove_bits(digest);
                 }
+                let _ = (filter.fill(), filter.error_now(), filter.estimated_len());
                 filter.to_bytes().unwrap();
             }
             Err(Error::TooLarge { .. }) => panic!("memory was asked for"),

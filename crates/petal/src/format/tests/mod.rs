@@ -19,11 +19,11 @@ use crate::identity::{About, Identity, KeptField, Labels};
 use crate::normalise::Normalisation;
 use crate::sizing::{GrowthPlan, Promise};
 use crate::testing::cases;
-use crate::traits::{Bits, BitsMut, Contains};
+use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Contains};
 use crate::{
     AnyFilter, Attachments, BlockWords, Bloom, BloomFilter, Classic, ClassicGeometry, CounterBits,
-    Counting, CountingGeometry, DigestSet, Growable, GrowableFilter, Increase, Int, Kind,
-    SplitGeometry,
+    Counting, CountingGeometry, Deletable, DeletableGeometry, DigestSet, Growable, GrowableFilter,
+    Increase, Int, Kind, Overload, SplitGeometry, Window, WindowGeometry, WindowSpan,
 };
 
 /// A filter to be put into a file, and the secret to read it with.
@@ -90,6 +90,45 @@ fn decorate(filter: &mut AnyFilter) {
     filter.set_attachment("run", state).unwrap();
 }
 
+/// A window of time in which everything is under way: some generations, one
+/// that was forgotten before its time, and a pass that is not over.
+fn timed_window() -> AnyFilter {
+    let identity = Identity::new(KeyType::Bytes).with_hasher(KeyHasher::Portable { seed: 7 });
+    let span = WindowSpan::Time {
+        ticks: 60,
+        overload: Overload::Shorten,
+    };
+    let geometry = WindowGeometry::new(8, 2, 4, 1).unwrap();
+    let promise = Promise {
+        items: 24,
+        error: 0.5,
+    };
+    let mut window = Window::with_geometry(identity, span, geometry, promise).unwrap();
+    for (now, digest) in (100..).zip(digests(43)) {
+        window.advance(now);
+        window.insert_bits(digest).unwrap();
+    }
+    let state = window.state();
+    assert!(
+        state.shortened > 0 && state.clearing > 0 && state.cleared > 0,
+        "{state:?}"
+    );
+    window.into()
+}
+
+/// Keys that came once, twice, and many times, in slots pushed away.
+fn counted_keys() -> AnyFilter {
+    let geometry = DeletableGeometry::new(64, 3).unwrap();
+    let identity = Identity::new(KeyType::Int);
+    let mut filter = Deletable::with_geometry(identity, geometry, PROMISE).unwrap();
+    for (i, digest) in digests(12).enumerate() {
+        for _ in 0..[1, 1, 2, 60][i % 4] {
+            filter.insert_bits(digest).unwrap();
+        }
+    }
+    filter.into()
+}
+
 /// A small filter of each kind and shape.
 fn samples() -> Vec<Sample> {
     let text = || Identity::new(KeyType::Bytes).with_normalisation(normalisation());
@@ -136,6 +175,8 @@ fn samples() -> Vec<Sample> {
             .unwrap()
             .into(),
         ),
+        unkeyed("window", timed_window()),
+        unkeyed("deletable", counted_keys()),
         unkeyed(
             "bare",
             bloom(
@@ -468,6 +509,8 @@ fn recipes() -> impl Strategy<Value = Recipe> {
         Kind::Classic,
         Kind::Growable,
         Kind::Counting,
+        Kind::Window,
+        Kind::Deletable,
     ];
     let name = "[a-zäß_. -]{1,12}";
     let texts = proptest::collection::vec((name, "\\PC{0,20}"), 0..4);
@@ -543,6 +586,36 @@ impl Recipe {
                     .unwrap()
                     .into()
             }
+            Kind::Deletable => {
+                let geometry = DeletableGeometry::new(300 + bits, 1 + positions / 2).unwrap();
+                Deletable::with_geometry(identity, geometry, promise)
+                    .unwrap()
+                    .into()
+            }
+            Kind::Window => {
+                let lanes = 4 << regions;
+                let geometry =
+                    WindowGeometry::new(lanes, positions / 2 + 1, 1 << (bits % 3), blocks);
+                let span = match bits % 3 {
+                    0 => WindowSpan::Keys,
+                    1 => WindowSpan::Time {
+                        ticks: bits,
+                        overload: Overload::Shorten,
+                    },
+                    _ => WindowSpan::Time {
+                        ticks: bits,
+                        overload: Overload::Refuse,
+                    },
+                };
+                let promise = Promise {
+                    items: 10_000 + bits,
+                    ..promise
+                };
+                let mut window =
+                    Window::with_geometry(identity, span, geometry.unwrap(), promise).unwrap();
+                window.advance(self.generation);
+                window.into()
+            }
             Kind::Growable => {
                 let plan = GrowthPlan::open(1 + blocks / 10, 0.3).unwrap();
                 Growable::with_plan(identity, plan).unwrap().into()
@@ -565,7 +638,8 @@ impl Recipe {
         }
         let about = filter.meta_mut();
         about.generation = self.generation;
-        if !self.insertions_known {
+        // Those of a deletable filter always are.
+        if !self.insertions_known && self.kind != Kind::Deletable {
             about.insertions = None;
         }
         Sample {

@@ -102,6 +102,75 @@ fn the_split_block_example_is_stated() {
 }
 
 #[test]
+fn the_window_example_is_stated() {
+    let lines = 300;
+    let shape = WindowGeometry::new(16, 2, 2, lines).unwrap();
+    let identity = Identity::new(KeyType::Bytes);
+    let mut filter = Window::with_geometry(identity, WindowSpan::Keys, shape, PROMISE).unwrap();
+    let mut state = KeyHasher::default()
+        .digest_bytes(b"https://example.org/")
+        .bits();
+    filter.insert_bits(state).unwrap();
+    let mut text = String::new();
+    for region in 0..2u64 {
+        let (line, lanes) = (block_of(state, lines), lanes(state));
+        let first = (region * lines + line) * 8;
+        let positions = [lanes >> 60, 16 + (lanes << 6 >> 60)];
+        writeln!(text, "region {region}: x     = {state:016x}").unwrap();
+        writeln!(
+            text,
+            "          line  = {line}, so words {first} to {}",
+            first + 7
+        )
+        .unwrap();
+        writeln!(text, "          positions {positions:?}").unwrap();
+        // The words say the same.
+        for at in 0..32 {
+            let word = usize::try_from(first + at / 4).unwrap();
+            let lanes = filter.words().get()[word] >> (16 * (at % 4)) & 0xffff;
+            assert_eq!(lanes, u64::from(positions.contains(&at)));
+        }
+        state = next_region(state);
+    }
+    assert_stated(&text);
+}
+
+#[test]
+fn the_deletable_example_is_stated() {
+    let shape = DeletableGeometry::new(300, 7).unwrap();
+    let mut filter =
+        Deletable::with_geometry(Identity::new(KeyType::Bytes), shape, PROMISE).unwrap();
+    let digest = KeyHasher::default().digest_bytes(b"https://example.org/");
+    for _ in 0..100 {
+        filter.insert_bits(digest.bits()).unwrap();
+    }
+    let product = u128::from(digest.bits()) * 300;
+    let quotient = usize::try_from(product >> 64).unwrap();
+    let remainder = u64::try_from((product >> 57) & 127).unwrap();
+    assert_eq!(
+        filter.fingerprint(digest).unwrap(),
+        (quotient as u64) << 7 | remainder
+    );
+    let (block, place) = (quotient / 64, quotient % 64);
+    let words = &filter.words().get()[1 + block * 9..][..9];
+    assert_eq!(words[0], 1 << place);
+    assert_eq!(words[1], 1 << (place + 4));
+    let slot = |i: usize| {
+        (0..7).fold(0, |value, bit| {
+            let at = (place + i) * 7 + bit;
+            value | (words[2 + at / 64] >> (at % 64) & 1) << bit
+        })
+    };
+    let slots: Vec<u64> = (0..5).map(slot).collect();
+    assert_stated(&format!(
+        "digest     = {:016x}\nquotient   = {quotient}, in block {block}\n\
+         remainder  = {remainder}\nslots {quotient}  = {slots:?}\n",
+        digest.bits()
+    ));
+    assert_eq!(filter.geometry().words(), 9 * 9 + 2);
+}
+
+#[test]
 fn the_classic_example_is_stated() {
     let digest = KeyHasher::default()
         .digest_bytes(b"https://example.org/")
