@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `keys` | which keys are inserted and asked, as integers or bytes |
 //! | `contestant` | what a filter under test can do, whole runs of keys at a time |
-//! | `petal`, `peers` | the filters |
+//! | `petal`, `peers`, `forgetting` | the filters |
 //! | `sizing` | the search for the size at which a filter has the wanted error |
 //! | `measure` | the clock, pinning, and the rounds that alternate the filters |
 //! | `limit` | the machine's limit: random reads of cache lines |
@@ -17,6 +17,7 @@
 
 mod concurrent;
 mod contestant;
+mod forgetting;
 mod keys;
 mod limit;
 mod measure;

@@ -22,6 +22,7 @@ use sbbf_rs_safe::Filter as SplitBlock;
 use xorf::{BinaryFuse8, Filter as _};
 
 use crate::filters::contestant::{Contestant, OneByOne, Single};
+use crate::filters::forgetting::{Deleting, Expiring, Rotated, Windowed};
 use crate::filters::keys::Keys;
 use crate::filters::petal::{Petal, PetalCounting, PetalKeys};
 
@@ -44,6 +45,11 @@ pub(crate) enum Filter {
     PetalCounting,
     FastbloomRsCounting,
     BloomcraftCounting,
+    PetalWindow,
+    Rotated,
+    Expiring,
+    PetalDeletable,
+    Qfilter,
     Cuckoo,
 }
 
@@ -63,26 +69,38 @@ impl Filter {
             Self::PetalCounting => "petal CountingBloomFilter",
             Self::FastbloomRsCounting => "fastbloom-rs Counting (XXH3)",
             Self::BloomcraftCounting => "bloomcraft Counting",
+            Self::PetalWindow => "petal WindowFilter",
+            Self::Rotated => "two fastbloom + foldhash, rotated",
+            Self::Expiring => "probabilistic-rs Expiring",
+            Self::PetalDeletable => "petal DeletableFilter",
+            Self::Qfilter => "qfilter (foldhash)",
             Self::Cuckoo => "cuckoofilter (SipHash-1-3)",
         }
     }
 
     /// Whether it is petal's.
     pub(crate) const fn is_petal(self) -> bool {
-        matches!(self, Self::Petal | Self::PetalCounting)
+        matches!(
+            self,
+            Self::Petal | Self::PetalCounting | Self::PetalWindow | Self::PetalDeletable
+        )
     }
 
-    /// Whether it is sized by bits a key: petal sizes itself, and fingerprints of a fixed size leave
-    /// no choice.
+    /// Whether it is sized by bits a key: petal sizes itself, and fuse, quotient and cuckoo filters
+    /// leave no choice.
     pub(crate) const fn is_sized_by_bits(self) -> bool {
-        !self.is_petal() && !matches!(self, Self::BinaryFuse8 | Self::Cuckoo)
+        !self.is_petal() && !matches!(self, Self::BinaryFuse8 | Self::Qfilter | Self::Cuckoo)
     }
 
     /// Whether it is so slow that a few rounds have to do.
     pub(crate) const fn is_slow(self) -> bool {
         matches!(
             self,
-            Self::Parquet | Self::Bloomfilter | Self::Growable | Self::BloomcraftCounting
+            Self::Parquet
+                | Self::Bloomfilter
+                | Self::Growable
+                | Self::BloomcraftCounting
+                | Self::Expiring
         )
     }
 
@@ -135,6 +153,17 @@ impl Filter {
             Self::BloomcraftCounting => Box::new(Bloomcraft::new(items, bits)),
             // At more than half of its slots it begins to refuse keys, and then loses others.
             Self::Cuckoo => one_by_one(CuckooFilter::with_capacity(2 * items.next_power_of_two())),
+            Self::PetalWindow => {
+                Box::new(Windowed::<K>::new(items, error).map_err(|refused| refused.to_string())?)
+            }
+            Self::Rotated => one_by_one(Rotated::new::<K>(items, bits)),
+            Self::Expiring => one_by_one(Expiring::new::<K>(items, bits)?),
+            Self::PetalDeletable => {
+                Box::new(Deleting::<K>::new(items, error).map_err(|refused| refused.to_string())?)
+            }
+            Self::Qfilter => one_by_one(
+                qfilter::Filter::new(items as u64, error).map_err(|refused| refused.to_string())?,
+            ),
         })
     }
 }

@@ -81,7 +81,7 @@ impl<K: PetalKeys> PetalCounting<K> {
 }
 
 /// Why the calls below cannot fail.
-const FITS: &str = "a filter in memory takes every key, and the mask has a bit for each";
+pub(crate) const FITS: &str = "a filter in memory takes every key, and the mask has a bit for each";
 
 /// How many bits of a mask are set that answer `questions`.
 fn yes(mask: &[u64], questions: usize) -> usize {

@@ -14,7 +14,7 @@ use crate::filters::peers::Filter;
 use crate::filters::scenarios::{Against, BOUNDS, Bound, Found, Outcome, Row, is_near};
 
 /// Every crate a table names.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 13] = [
     "petal",
     "fastbloom",
     "foldhash",
@@ -25,6 +25,8 @@ const CRATES: [&str; 11] = [
     "growable-bloom-filter",
     "fastbloom-rs",
     "bloomcraft",
+    "probabilistic-rs",
+    "qfilter",
     "cuckoofilter",
 ];
 

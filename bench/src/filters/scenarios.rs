@@ -210,6 +210,28 @@ pub const SCENARIOS: &[Scenario] = &[
         quick: false,
     },
     Scenario {
+        name: "1M-window",
+        title: "Windows over the last 1 M integers, 1 %",
+        kind: ints(
+            1_000_000,
+            0.01,
+            &[Filter::PetalWindow, Filter::Rotated, Filter::Expiring],
+        ),
+        rounds: 8,
+        quick: false,
+    },
+    Scenario {
+        name: "1M-deletable",
+        title: "Deletable filters of 1 M integers, 1 %",
+        kind: ints(
+            1_000_000,
+            0.01,
+            &[Filter::PetalDeletable, Filter::Qfilter, Filter::Cuckoo],
+        ),
+        rounds: 8,
+        quick: false,
+    },
+    Scenario {
         name: "threads-1M",
         title: "Two threads, 1 M integers, 1 %",
         kind: Kind::Concurrent { items: 1_000_000 },
@@ -299,6 +321,56 @@ pub const BOUNDS: &[Bound] = &[
     bound("threads-1M", Op::InsertBatch, Against::New(1.0)),
     bound("threads-20M", Op::InsertBatch, Against::New(1.5)),
     bound("threads-1M", Op::InsertBatch, Against::Repeated(4.0)),
+    bound(
+        "1M-window",
+        Op::Insert,
+        Against::Filter(Filter::Rotated, Op::Insert, 1.0),
+    ),
+    bound(
+        "1M-window",
+        Op::Half,
+        Against::Filter(Filter::Rotated, Op::Half, 1.0),
+    ),
+    bound(
+        "1M-window",
+        Op::InsertBatch,
+        Against::Filter(Filter::Rotated, Op::Insert, 1.0),
+    ),
+    bound(
+        "1M-window",
+        Op::HalfBatch,
+        Against::Filter(Filter::Rotated, Op::Half, 1.0),
+    ),
+    bound(
+        "1M-window",
+        Op::Insert,
+        Against::Filter(Filter::Expiring, Op::Insert, 1.0),
+    ),
+    bound(
+        "1M-window",
+        Op::Half,
+        Against::Filter(Filter::Expiring, Op::Half, 1.0),
+    ),
+    bound(
+        "1M-deletable",
+        Op::InsertBatch,
+        Against::Shown(Filter::Qfilter, Op::Insert),
+    ),
+    bound(
+        "1M-deletable",
+        Op::HalfBatch,
+        Against::Shown(Filter::Qfilter, Op::Half),
+    ),
+    bound(
+        "1M-deletable",
+        Op::InsertBatch,
+        Against::Shown(Filter::Cuckoo, Op::Insert),
+    ),
+    bound(
+        "1M-deletable",
+        Op::HalfBatch,
+        Against::Shown(Filter::Cuckoo, Op::Half),
+    ),
     bound(
         "1M-fuse",
         Op::HalfBatch,
