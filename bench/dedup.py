@@ -2,8 +2,8 @@
 """Side by side: `petal dedup` and the tools people use today, on one generated file, on one core; then petal
 alone: on two cores, from a pipe, and `build` and `check`.
 
-    bench/dedup.py                    10 M lines, 3 rounds; writes bench/RESULTS.md
-    bench/dedup.py --lines 100k --rounds 1 --output -
+    bench/dedup.py                    10 M lines, 3 rounds
+    bench/dedup.py --lines 100k --rounds 1 --own
 
 Builds petal, installs the peers with `cargo install` into --peers (pinned, with their own lock files),
 generates the file, runs every tool once to fill the page cache and to count the lines it keeps, then
@@ -42,6 +42,7 @@ class Tool:
     command: list
     reads_stdin: bool = False
     counts: bool = False  # prints a number of lines instead of lines
+    copies: bool = False  # keeps every line
     piped: bool = False  # gets the file from `cat` through a pipe
     silent: bool = False  # prints no lines
     cores: int = 1
@@ -131,7 +132,10 @@ def lines_out(tool, file, core):
 def tools(file, peers, petal):
     """The rows that can be run here, in the order of the table."""
     peer = {name: str(peers / "bin" / name) for name in PEERS}
-    rows = [Tool("`wc -l`", ["wc", "-l", str(file)], counts=True)]
+    rows = [
+        Tool("`wc -l`", ["wc", "-l", str(file)], counts=True),
+        Tool("`cat`", ["cat", str(file)], copies=True),
+    ]
     if has_dedup(petal):
         dedup = [str(petal), "dedup", "--summary", "none"]
         rows += [
@@ -249,7 +253,7 @@ def table(rows, distinct):
     for row in rows:
         cpu = min(row.cpu)
         lost = distinct - row.result
-        result = "" if row.counts else "exact" if lost == 0 else f"{lost} lost" if lost > 0 else f"{-lost} too many"
+        result = "" if row.counts or row.copies else "exact" if lost == 0 else f"{lost} lost" if lost > 0 else f"{-lost} too many"
         against = f"{cpu / own:.2f}" if own else "-"
         memory = f"{row.memory / 1e6:.0f}" if row.memory >= 1e6 else "-"  # ended before it could be read
         text.append(f"| {row.name} | {cpu:.2f} | {cpu / base:.1f} | {against} | {memory} | {row.result} | {result} |")
@@ -264,7 +268,7 @@ def main():
     parser.add_argument("--data", type=Path, default=BENCH / "data", help="folder of the generated file")
     parser.add_argument("--core", type=int, default=0, help="the core to run on (default 0); the next one is the second")
     parser.add_argument("--own", action="store_true", help="only `wc -l` and petal: no peers are installed or run")
-    parser.add_argument("--output", default=BENCH / "RESULTS.md", help="file to write, - for none (default bench/RESULTS.md)")
+    parser.add_argument("--output", default="-", help="file to write as well, - for none (default)")
     args = parser.parse_args()
     if args.rounds < 1:
         fail(f"--rounds must be 1 or more, got {args.rounds}")

@@ -21,7 +21,7 @@ Exit code 0 if every bound that was measured is reached, 1 if one is not, 2 on e
   --only NAME    one scenario; may be repeated
   --core N       the core to run on (default 0)
   --output FILE  write the report to FILE, and the figure beside it as .svg; - for none
-                 (default: RESULTS-filters.md in bench/ if everything is run, else none)
+                 (default)
 
 scenarios:";
 
@@ -93,13 +93,9 @@ fn options_from(arguments: &[String]) -> Result<Options, String> {
 /// Runs what is asked for. True if every bound that was measured is reached.
 fn compare(options: &Options) -> Result<bool, String> {
     pin(options.core)?;
-    let everything = !options.quick && options.only.is_empty();
     let output = match &options.output {
         Some(path) if path == Path::new("-") => None,
-        Some(path) => Some(path.clone()),
-        None => {
-            everything.then(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("RESULTS-filters.md"))
-        }
+        output => output.clone(),
     };
     let mut document = String::new();
     let mut show = |text: &str| {
