@@ -19,6 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     subcommand_help_heading = "Verbs",
     before_help = "Examples:
   petal dedup urls.txt -o unique.txt      the first occurrence of each line, in order
+  petal common a.txt b.txt                the lines that are in both, whatever their size
   petal build hashes.txt -o known.petal   make a filter of a list
   petal check known.petal mine.txt        print the lines that are in it
   petal plan -n 1G -p 1e-6                what would a filter of 10^9 keys take?",
@@ -36,6 +37,8 @@ pub(crate) enum Verb {
     Build(BuildArgs),
     Add(AddArgs),
     Check(CheckArgs),
+    Common(CommonArgs),
+    Except(ExceptArgs),
     Merge(MergeArgs),
     Info(InfoArgs),
     Verify(VerifyArgs),
@@ -150,7 +153,9 @@ pub(crate) enum Summary {
   petal dedup urls.txt -o unique.txt            keep the first of each line
   zcat crawl.gz | petal dedup --as url > new    canonical URLs, from a pipe
   petal dedup today.txt --state seen.petal      only lines not seen on earlier days
-  petal dedup big.txt -p 1e-3 --memory 512M     less memory: may drop 1 line in 1000",
+  petal dedup big.txt -p 1e-3 --memory 512M     less memory: may drop 1 line in 1000
+  petal dedup --exact huge.txt -o unique.txt    exact, files larger than memory
+  petal dedup --exact -c huge.txt               how often each line occurs",
     after_help = "Without -p, lines are remembered by 64-bit digests while the memory lasts, \
 in practice never wrong; after that by a Bloom filter with an error of at most 1e-9. The \
 summary states the expected number of distinct lines that were wrongly dropped.
@@ -228,6 +233,33 @@ pub(crate) struct DedupArgs {
         help_heading = "Input and output"
     )]
     pub(crate) save_every: Option<f64>,
+
+    /// Exact, also where the lines do not fit into memory: their fingerprints then go through
+    /// temporary files. Needs files that can be read again; stdin is copied to one.
+    #[arg(
+        long,
+        conflicts_with_all = ["fpr", "items", "repeated", "all_repeated", "repeats_to", "part",
+                              "when_full", "state", "secret_file"],
+        help_heading = "Exact"
+    )]
+    pub(crate) exact: bool,
+
+    /// With --exact: print only lines that are never repeated.
+    #[arg(short = 'u', long, requires = "exact", help_heading = "Exact")]
+    pub(crate) unique: bool,
+
+    /// With --exact: print before each line how often it occurs.
+    #[arg(
+        short = 'c',
+        long,
+        requires = "exact",
+        conflicts_with = "unique",
+        help_heading = "Exact"
+    )]
+    pub(crate) count: bool,
+
+    #[command(flatten)]
+    pub(crate) exact_work: ExactArgs,
 
     #[command(flatten)]
     pub(crate) keys: KeyArgs,
@@ -421,6 +453,89 @@ pub(crate) struct CheckArgs {
 
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
+    #[command(flatten)]
+    pub(crate) records: RecordArgs,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// Working on files larger than memory.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Exact")]
+pub(crate) struct ExactArgs {
+    /// Where temporary files are made if the memory does not suffice; not on a file system in
+    /// memory. Nothing is left of them [default: beside -o, else $TMPDIR, else /var/tmp].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tmp: Option<PathBuf>,
+
+    /// Compare the bytes of lines with equal 128-bit fingerprints as well, which reads all files
+    /// once more.
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+/// Print the lines that are in all of several files, exactly
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:
+  petal common a.txt b.txt -o both.txt          lines of a.txt that are also in b.txt
+  petal common *.txt.gz --at-least 3            lines that are in three of them or more
+  petal common a.txt b.txt --memory 4G --tmp /disk/tmp",
+    after_help = "Lines come once each, in the order of the first file (with --at-least: of their \
+first occurrence). The files may be larger than memory; the plan is printed first."
+)]
+pub(crate) struct CommonArgs {
+    /// Two files or more; `-` is stdin.
+    #[arg(required = true, num_args = 2..)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print lines that are in at least K of the files [default: in all].
+    #[arg(long, value_name = "K")]
+    pub(crate) at_least: Option<usize>,
+
+    #[command(flatten)]
+    pub(crate) sets: SetArgs,
+}
+
+/// Print the lines of the first file that are in none of the others, exactly
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:
+  petal except a.txt b.txt -o only-in-a.txt
+  petal except all.txt done-1.gz done-2.gz      what is left to do",
+    after_help = "Lines come once each, in the order of the first file. The files may be larger \
+than memory; the plan is printed first."
+)]
+pub(crate) struct ExceptArgs {
+    /// The file whose lines are wanted, and those whose are not; `-` is stdin.
+    #[arg(required = true, num_args = 2..)]
+    pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) sets: SetArgs,
+}
+
+/// What `common` and `except` have in common.
+#[derive(Debug, Args)]
+pub(crate) struct SetArgs {
+    /// Print every occurrence in the first file that has the line, instead of the first alone.
+    #[arg(long)]
+    pub(crate) multi: bool,
+
+    /// Write to FILE instead of stdout; replaced as a whole at the end.
+    /// `.gz`, `.zst` and `.xz` compress.
+    #[arg(
+        short = 'o',
+        long,
+        value_name = "FILE",
+        help_heading = "Input and output"
+    )]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) exact_work: ExactArgs,
+    #[command(flatten)]
+    pub(crate) keys: KeyArgs,
     #[command(flatten)]
     pub(crate) records: RecordArgs,
     #[command(flatten)]

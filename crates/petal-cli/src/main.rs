@@ -51,10 +51,13 @@ fn main() -> ExitCode {
         }
     };
     let done = match &cli.verb {
+        Verb::Dedup(args) if verbs::exact::is_meant(args) => verbs::exact::dedup(args),
         Verb::Dedup(args) => verbs::dedup::run(args),
         Verb::Build(args) => verbs::build::run(args),
         Verb::Add(args) => verbs::add::run(args),
         Verb::Check(args) => verbs::check::run(args),
+        Verb::Common(args) => verbs::exact::common(args),
+        Verb::Except(args) => verbs::exact::except(args),
         Verb::Merge(args) => verbs::merge::run(args),
         Verb::Info(args) => verbs::info::run(args),
         Verb::Verify(args) => verbs::verify::run(args),

@@ -7,6 +7,8 @@ mod build;
 mod check;
 mod dedup;
 mod dedup_state;
+mod exact;
+mod exact_faults;
 mod info;
 mod manual;
 mod merge;

@@ -2,8 +2,10 @@
 
 use crate::support::Folder;
 
-const VERBS: [&str; 10] = [
+const VERBS: [&str; 12] = [
     "dedup",
+    "common",
+    "except",
     "build",
     "add",
     "check",

@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod dedup;
+pub(crate) mod exact;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod merge;
