@@ -380,18 +380,24 @@ impl Question<'_> {
                 what: "one bit for each record, with as much again for the work,",
             });
         }
+        let (filter, passing) = self.prefilter(memory - bitmaps - shares.buffers);
+        let on_disk = to_count(kept as f64 * passing);
         let threads = self.options.threads.max(1) as u64;
-        let each = (memory - bitmaps) / threads;
-        let most = Table::<Group>::most_for(table_share(self.operation, each)).max(1);
-        // Partitions differ in size by chance: an eighth more room than the average one needs.
+        let each = table_share(self.operation, (memory - bitmaps) / threads);
+        let most = Table::<Group>::most_for(each).max(1);
+        // Partitions differ in size by chance: an eighth more room than the average one needs. A
+        // filter is not counted on: more partitions cost nothing, too few are divided again.
         let wanted = (kept + kept / 8).div_ceil(most).max(2);
-        let writers = threads.min(self.facts.len() as u64);
+        // Sources are read one after the other where a filter of one is asked for the next.
+        let at_once = threads.min(self.facts.len() as u64);
+        let writers = if filter == 0 { at_once } else { 1 };
         let bits = (64 - (wanted - 1).leading_zeros())
             .min(most_bits(shares.buffers / writers))
             .max(1);
-        let (filter, passing) = self.prefilter(memory - bitmaps - shares.buffers);
-        let number = number_bytes(1u64 << bits);
-        let written = marks * 16 + to_count(kept as f64 * passing * (16.0 + number));
+        let buffers = writers * Writer::memory(bits, shares.buffers / writers);
+        let table = Table::<Group>::bytes_for((on_disk + on_disk / 8) >> bits).min(each);
+        let number = number_bytes(1u64 << bits, passing);
+        let written = marks * 16 + to_count(on_disk as f64 * (16.0 + number));
         let repeats: f64 = candidates
             .iter()
             .map(|facts| records(facts) as f64 * (1.0 - facts.distinct_share))
@@ -426,7 +432,7 @@ impl Question<'_> {
         Ok(Plan {
             method: Method::Partitions { bits, filter },
             steps,
-            memory,
+            memory: bitmaps + (filter + buffers).max(table * threads),
             disk: written + counts,
             records: None,
         })
@@ -506,9 +512,9 @@ pub(crate) fn most_bits(bytes: u64) -> u32 {
 }
 
 /// Bytes of the distance between the numbers of one partition's records (LEB128), on average:
-/// the distance is about `partitions`, and d or more with probability e^(-d / partitions).
-fn number_bytes(partitions: u64) -> f64 {
-    let longer = |bits: i32| (-(2f64.powi(bits)) / partitions as f64).exp();
+/// the distance is d or more with probability e^(-d passing / partitions).
+fn number_bytes(partitions: u64, passing: f64) -> f64 {
+    let longer = |bits: i32| (-(2f64.powi(bits)) * passing / partitions as f64).exp();
     1.0 + longer(7) + longer(14)
 }
 

@@ -131,6 +131,11 @@ impl<'f> Writer<'f> {
         }
     }
 
+    /// Bytes that buffers take if they may take `memory`.
+    pub(crate) fn memory(bits: u32, memory: u64) -> u64 {
+        (memory >> bits).clamp(LEAST_CHUNK, MOST_CHUNK) << bits
+    }
+
     /// Bytes of buffers that are needed at least.
     pub(crate) const fn least_memory(bits: u32) -> u64 {
         LEAST_CHUNK << bits

@@ -172,16 +172,18 @@ fn the_worked_example_of_the_documentation() {
                 )
             })
             .collect();
-        (plan.method, steps, billions(plan.traffic()))
+        assert!(plan.memory <= options.memory);
+        let traffic = billions(plan.traffic());
+        (plan.method, steps, traffic, plan.memory)
     };
-    let (method, steps, traffic) = plan(None);
+    let (method, steps, traffic, memory) = plan(None);
     assert_eq!(method, Method::Partitions { bits: 8, filter: 0 });
     assert_eq!(
         steps,
         [(640.0, 0.0, 168.0), (0.0, 168.0, 0.0), (320.0, 0.0, 0.0)]
     );
-    assert_eq!(traffic, 1296.0);
-    let (method, steps, traffic) = plan(Some(0.01));
+    assert_eq!((traffic, memory / 100_000_000), (1296.0, 25));
+    let (method, steps, traffic, memory) = plan(Some(0.01));
     assert!(matches!(
         method,
         Method::Partitions {
@@ -193,5 +195,5 @@ fn the_worked_example_of_the_documentation() {
         steps,
         [(640.0, 0.0, 94.0), (0.0, 94.0, 0.0), (320.0, 0.0, 0.0)]
     );
-    assert_eq!(traffic, 1148.0);
+    assert_eq!((traffic, memory / 100_000_000), (1149.0, 32));
 }

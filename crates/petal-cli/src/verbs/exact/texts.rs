@@ -25,14 +25,11 @@ struct PlanText<'a> {
 impl fmt::Display for PlanText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.plan;
-        write!(
-            f,
-            "{}, memory {}",
-            method(plan.method),
-            format_size(plan.memory)
-        )?;
-        if plan.records.is_none() {
-            write!(f, " (at most {})", format_size(self.options.memory))?;
+        f.write_str(&method(plan.method))?;
+        // A table for an unknown number of lines begins small and grows.
+        match plan.records {
+            Some(_) => write!(f, ", memory {}", format_size(plan.memory))?,
+            None => write!(f, ", memory at most {}", format_size(self.options.memory))?,
         }
         if plan.disk > 0 {
             let place = self.options.directory.display();
