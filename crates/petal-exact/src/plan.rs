@@ -466,10 +466,13 @@ impl Question<'_> {
 
     /// Reading all keys to compare those of equal fingerprints.
     fn verification(&self) -> Step {
+        let memory = self.options.memory;
         let keys: u64 = self.facts.iter().map(records).sum();
-        let spilled = self.bytes() + keys * 18;
-        let fits = spilled + Table::<[u64; 2]>::bytes_for(keys) <= self.options.memory;
-        let written = if fits { 0 } else { spilled };
+        let written = if verify_bits(self.facts, memory) == 0 {
+            0
+        } else {
+            self.bytes() + keys * KEY_HEAD as u64
+        };
         Step {
             what: "compare keys of equal fingerprints",
             sources: self.bytes(),
@@ -477,6 +480,25 @@ impl Question<'_> {
             written,
         }
     }
+}
+
+/// Bytes before a key on disk: its fingerprint and its length.
+pub(crate) const KEY_HEAD: usize = 16 + 8;
+
+/// The share of the memory that keys may take, and that a table of them may: the table is there
+/// twice while it grows.
+pub(crate) const KEY_SHARE: u64 = 3;
+
+/// log2 of the parts into which keys are divided so that each fits; 0 if all do.
+pub(crate) fn verify_bits(facts: &[Facts], memory: u64) -> u32 {
+    let bytes: u64 = facts.iter().map(|facts| facts.bytes).sum();
+    let keys: u64 = facts.iter().map(records).sum();
+    let room = memory / KEY_SHARE;
+    // A table that grew has up to twice the slots it needs, and a part an eighth more keys than
+    // the average.
+    let table = Table::<[u64; 2]>::bytes_for(keys).saturating_mul(3);
+    let parts = (bytes.max(table).saturating_mul(9) / 8).div_ceil(room.max(1));
+    (u64::BITS - (parts.max(1) - 1).leading_zeros()).min(MOST_BITS)
 }
 
 /// The first sources, whose records may be handed out.

@@ -7,17 +7,17 @@
 use crate::error::Error;
 use crate::fingerprint::{Fingerprint, Fingerprinter};
 use crate::partition::Traffic;
+use crate::plan::{KEY_HEAD, KEY_SHARE, verify_bits};
 use crate::scratch::Scratch;
-use crate::source::{Records, Source};
+use crate::source::{Facts, Records, Source};
 use crate::spill::SpillFile;
 use crate::table::Table;
 
-/// Bits of the fingerprint that divide keys at one level, and the parts they make.
+/// Bits of the fingerprint that divide keys further where a part does not fit.
 const BITS: u32 = 5;
-const PARTS: usize = 1 << BITS;
 
 /// Bytes before a key on disk: its fingerprint and its length.
-const HEAD: usize = 16 + 8;
+const HEAD: usize = KEY_HEAD;
 
 /// Takes a key and its fingerprint.
 type TakeKey<'t> = dyn FnMut(Fingerprint, &[u8]) -> Result<(), Error> + 't;
@@ -40,9 +40,9 @@ struct Keys {
 impl Keys {
     fn new(memory: u64) -> Result<Self, Error> {
         Ok(Self {
-            table: Table::new(0, memory / 4)?,
+            table: Table::new(0, memory / KEY_SHARE)?,
             bytes: Vec::new(),
-            room: usize::try_from(memory / 4).unwrap_or(usize::MAX),
+            room: usize::try_from(memory / KEY_SHARE).unwrap_or(usize::MAX),
         })
     }
 
@@ -70,6 +70,7 @@ impl Keys {
 struct Divider<'f> {
     file: &'f SpillFile,
     used: u32,
+    bits: u32,
     buffers: Vec<Vec<u8>>,
     /// Bytes of a buffer before it is written.
     room: usize,
@@ -78,21 +79,22 @@ struct Divider<'f> {
 }
 
 impl<'f> Divider<'f> {
-    fn new(file: &'f SpillFile, used: u32, memory: u64) -> Self {
+    fn new(file: &'f SpillFile, used: u32, bits: u32, memory: u64) -> Self {
         Self {
             file,
             used,
-            buffers: vec![Vec::new(); PARTS],
-            room: usize::try_from(memory / 4 / PARTS as u64)
+            bits,
+            buffers: vec![Vec::new(); 1 << bits],
+            room: usize::try_from((memory / 4) >> bits)
                 .unwrap_or(usize::MAX)
                 .clamp(64, 1 << 18),
-            chunks: vec![Vec::new(); PARTS],
+            chunks: vec![Vec::new(); 1 << bits],
         }
     }
 
     fn take(&mut self, fingerprint: Fingerprint, key: &[u8]) -> Result<(), Error> {
-        let bits = fingerprint.high << self.used >> (u64::BITS - BITS);
-        let part = usize::try_from(bits).unwrap_or(0);
+        let part = fingerprint.high << self.used >> (u64::BITS - self.bits);
+        let part = usize::try_from(part).unwrap_or(0);
         let buffer = &mut self.buffers[part];
         buffer.extend_from_slice(bytemuck::bytes_of(&fingerprint));
         buffer.extend_from_slice(&(key.len() as u64).to_le_bytes());
@@ -116,7 +118,7 @@ impl<'f> Divider<'f> {
     }
 
     fn finish(mut self) -> Result<Vec<Vec<(u64, usize)>>, Error> {
-        for part in 0..PARTS {
+        for part in 0..self.buffers.len() {
             self.write(part)?;
         }
         Ok(self.chunks)
@@ -131,6 +133,32 @@ pub(crate) fn check<S: Source>(
     scratch: &Scratch,
     traffic: &Traffic,
 ) -> Result<(), S::Error> {
+    let facts: Vec<Facts> = sources.iter().map(Source::facts).collect();
+    let mut bits = verify_bits(&facts, memory);
+    if bits == 0 {
+        if in_memory(sources, hasher, memory)?.is_some() {
+            return Ok(());
+        }
+        bits = BITS;
+    }
+    let file = SpillFile::new(scratch)?;
+    let mut divider = Divider::new(&file, 0, bits, memory);
+    each_key(sources, hasher, &mut |fingerprint, key| {
+        divider.take(fingerprint, key)
+    })?;
+    for chunks in divider.finish()? {
+        compare(&file, &chunks, bits, memory, scratch, traffic)?;
+    }
+    traffic.add(&file);
+    Ok(())
+}
+
+/// The same without a disk; `None` if the memory does not suffice.
+fn in_memory<S: Source>(
+    sources: &[S],
+    hasher: &Fingerprinter,
+    memory: u64,
+) -> Result<Option<()>, S::Error> {
     let mut keys = Keys::new(memory)?;
     let mut full = false;
     let read = each_key(sources, hasher, &mut |fingerprint, key| {
@@ -144,20 +172,7 @@ pub(crate) fn check<S: Source>(
             }
         }
     });
-    if !full {
-        return read;
-    }
-    drop(keys);
-    let file = SpillFile::new(scratch)?;
-    let mut divider = Divider::new(&file, 0, memory);
-    each_key(sources, hasher, &mut |fingerprint, key| {
-        divider.take(fingerprint, key)
-    })?;
-    for chunks in divider.finish()? {
-        compare(&file, &chunks, BITS, memory, scratch, traffic)?;
-    }
-    traffic.add(&file);
-    Ok(())
+    if full { Ok(None) } else { read.map(Some) }
 }
 
 /// Calls `take` with every key of the sources and its fingerprint.
@@ -213,7 +228,7 @@ fn compare(
         });
     }
     let parts = SpillFile::new(scratch)?;
-    let mut divider = Divider::new(&parts, used, memory);
+    let mut divider = Divider::new(&parts, used, BITS, memory);
     each_on_disk(file, chunks, &mut |fingerprint, key| {
         divider.take(fingerprint, key)
     })?;
@@ -275,7 +290,7 @@ mod tests {
         let file = SpillFile::new(&Scratch::new(env!("CARGO_MANIFEST_DIR")).unwrap()).unwrap();
         let scratch = Scratch::new(env!("CARGO_MANIFEST_DIR")).unwrap();
         for second in [&b"long key"[..], b"long kex"] {
-            let mut divider = Divider::new(&file, 0, 1 << 16);
+            let mut divider = Divider::new(&file, 0, BITS, 1 << 16);
             divider.take(one, b"long key").unwrap();
             divider.take(one, second).unwrap();
             let chunks = divider.finish().unwrap();
