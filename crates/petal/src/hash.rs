@@ -337,6 +337,14 @@ impl Digests {
         self.hasher.origin(self.key_type)
     }
 
+    /// Digest `i`, in the order they were pushed, if there are so many.
+    #[must_use]
+    pub fn get(&self, i: usize) -> Option<Digest> {
+        let bits = *self.bits.get(i)?;
+        let origin = self.origin();
+        Some(Digest { bits, origin })
+    }
+
     /// The 64 bits of each digest, in the order they were pushed.
     #[must_use]
     pub fn bits(&self) -> &[u64] {

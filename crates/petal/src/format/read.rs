@@ -30,7 +30,7 @@ use crate::hash::{KeyHasher, KeyKind, Secret};
 use crate::identity::{About, Identity};
 use crate::traits::Bits;
 use crate::typed::Typed;
-use crate::window::Window;
+use crate::window::{Generation, Window};
 use crate::words::{self, Words};
 
 impl AnyFilter {
@@ -159,15 +159,21 @@ fn load<S: Source + ?Sized>(source: &S, secret: Option<&Secret>) -> Result<AnyFi
 }
 
 /// What the words of a file say, whatever their keys are.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Measure {
-    /// The share of bits that are set, or of slots that are used.
+    /// The share of bits that are set, of counters that are not 0, or of slots
+    /// that are used.
     pub fill: f64,
     /// Distinct keys: see [`AnyFilter::estimated_len`].
     pub estimated_len: f64,
     /// The chance that a random absent key is "seen": see
     /// [`AnyFilter::error_now`].
     pub error_now: f64,
+    /// Counters that never go down again; `None` if the kind has none.
+    pub saturated: Option<u64>,
+    /// The generations of a window, newest first; none for other kinds.
+    pub generations: Vec<Generation>,
 }
 
 /// Measures the words of a file. The secret of a keyed filter is not needed.
@@ -195,6 +201,17 @@ pub fn measure(path: impl AsRef<Path>) -> Result<Measure> {
         fill: filter.fill(),
         estimated_len: filter.estimated_len(),
         error_now: filter.error_now(),
+        saturated: match &filter {
+            AnyFilter::Counting(counting) => Some(counting.saturated()),
+            _ => None,
+        },
+        generations: match &filter {
+            AnyFilter::Window(window) => {
+                let ages = 0..window.geometry().lanes();
+                ages.map_while(|age| window.generation(age)).collect()
+            }
+            _ => Vec::new(),
+        },
     })
 }
 

@@ -31,7 +31,10 @@ pub use split::{
     best_split_within, capacity_of, estimated_len, split_error, split_for,
     split_for_items_and_bytes,
 };
-pub use window::{DEFAULT_GENERATIONS, MAX_GENERATIONS, generation_keys, window_error, window_for};
+pub use window::{
+    DEFAULT_GENERATIONS, MAX_GENERATIONS, generation_keys, window_error, window_error_at,
+    window_for,
+};
 
 use crate::error::{Error, Result};
 use crate::hash::{KeyHasher, KeyType};
