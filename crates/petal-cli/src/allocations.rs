@@ -73,9 +73,16 @@ fn counted() {
             format!("dedup -d -o {}", at("out")),
             format!("dedup --field 2 --delimiter , -o {}", at("out")),
             format!("dedup -o {}", at("out.gz")),
+            format!("dedup --window 30k -o {}", at("out")),
+            format!("dedup --window 1h -n 1M -o {}", at("out")),
+            format!(
+                "dedup --window 1h -n 1M --time-field 2 --delimiter , -o {}",
+                at("out")
+            ),
             format!("build -n 1M --force -o {}", at("made")),
             format!("build --force -o {}", at("made")),
             format!("check {} -o {}", at("filter"), at("out")),
+            format!("build --kind deletable --force -o {}", at("made")),
             format!("check {0} -H -f {0} -o {1}", at("filter"), at("out")),
         ] {
             let count = |list| allocations(&format!("{verb} {} -q -j{threads}", at(list)));

@@ -36,6 +36,7 @@ pub(crate) enum Verb {
     Dedup(DedupArgs),
     Build(BuildArgs),
     Add(AddArgs),
+    Remove(RemoveArgs),
     Check(CheckArgs),
     Common(CommonArgs),
     Except(ExceptArgs),
@@ -67,7 +68,7 @@ pub(crate) struct KeyArgs {
     pub(crate) field: Option<u32>,
 
     /// The byte between fields: one character, or \t.
-    #[arg(long, value_name = "C", requires = "field")]
+    #[arg(long, value_name = "C")]
     pub(crate) delimiter: Option<String>,
 
     /// With `--as url`: drop query parameters of this name; `utm_*` drops
@@ -155,13 +156,24 @@ pub(crate) enum Summary {
   petal dedup today.txt --state seen.petal      only lines not seen on earlier days
   petal dedup big.txt -p 1e-3 --memory 512M     less memory: may drop 1 line in 1000
   petal dedup --exact huge.txt -o unique.txt    exact, files larger than memory
-  petal dedup --exact -c huge.txt               how often each line occurs",
+  petal dedup --exact -c huge.txt               how often each line occurs
+  tail -f log | petal dedup --window 1h         not what was seen within the last hour",
     after_help = "Without -p, lines are remembered by 64-bit digests while the memory lasts, \
 in practice never wrong; after that by a Bloom filter with an error of at most 1e-9. The \
 summary states the expected number of distinct lines that were wrongly dropped.
 
 With --state and no -o, lines after the last save are printed again when an interrupted run \
-is repeated: delivery is at least once. With -o the file is cut back to the last save first."
+is repeated: delivery is at least once. With -o the file is cut back to the last save first.
+
+With --window a line is dropped if an equal one was seen within the window, whether that was \
+printed or not: each repeat starts the window of its line anew, so a line that never pauses for \
+so long is printed once. Lines are forgotten in steps of a fourteenth of the window: a line is \
+never forgotten early, and up to that much late. A window in lines counts the distinct ones of \
+each fourteenth. The time is that of arrival, or what --time-field says, in seconds since \
+1970 (such as 1700000000.25) or RFC 3339 (2023-11-14T22:13:20Z); times after 2500 are not \
+read. A line without a readable time is printed and not remembered, and so is one whose time \
+lies more than a window before the latest. The key is the whole line, its time included, \
+unless --field says otherwise."
 )]
 pub(crate) struct DedupArgs {
     /// Files to read, one after the other [default: stdin].
@@ -188,15 +200,20 @@ pub(crate) struct DedupArgs {
     pub(crate) fpr: Option<String>,
 
     /// With -p: the number of distinct lines to plan for [default: from a
-    /// sample of the files; grows for stdin].
-    #[arg(
-        short = 'n',
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        requires = "fpr"
-    )]
+    /// sample of the files; grows for stdin]. With a --window of time: the
+    /// most that come within it [default: 10M].
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) items: Option<String>,
+
+    /// Drop only lines that were seen within the last so many lines (50k, 1M)
+    /// or stretch of time (90s, 30m, 24h, 7d) [default of -p: 1e-6].
+    #[arg(long, value_name = "SPAN", allow_negative_numbers = true)]
+    pub(crate) window: Option<String>,
+
+    /// With a --window of time: the time of a line is its field N (from 1),
+    /// instead of when it arrives. Needs --delimiter.
+    #[arg(long, value_name = "N", requires = "window", requires = "delimiter")]
+    pub(crate) time_field: Option<u32>,
 
     /// Print one line of each group of repeated lines.
     #[arg(short = 'd', long, conflicts_with = "all_repeated")]
@@ -215,9 +232,10 @@ pub(crate) struct DedupArgs {
     #[arg(long, value_name = "I/N")]
     pub(crate) part: Option<String>,
 
-    /// What to do with new lines when the memory is full.
-    #[arg(long, value_name = "WHAT", default_value = "stop")]
-    pub(crate) when_full: WhenFull,
+    /// What to do with new lines when the memory is full [default: stop;
+    /// with --window: loosen].
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) when_full: Option<WhenFull>,
 
     /// Remember the lines in FILE, so that a later run continues: after an
     /// interruption with the same input, else with further input.
@@ -271,13 +289,15 @@ pub(crate) struct DedupArgs {
     pub(crate) run: RunArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WhenFull {
     /// End with output and state complete, and exit status 2.
+    #[default]
     Stop,
     /// Print on without remembering.
     Pass,
-    /// Remember on, and report the error it comes to.
+    /// Remember on, and report the error it comes to; with --window, forget
+    /// the oldest lines early, and report how short the window has become.
     Loosen,
 }
 
@@ -287,10 +307,15 @@ pub(crate) enum WhenFull {
     before_help = "Examples:
   petal build hashes.txt -o known.petal                  error 1e-6, keys counted for you
   petal build *.txt.gz -o seen.petal -p 1e-3 -n 100M     a size of your own
-  petal build sums -o known.petal --as hex --label hash=sha1",
+  petal build sums -o known.petal --as hex --label hash=sha1
+  petal build users.txt -o users.petal --kind deletable  can forget: `petal remove`
+  petal build log -o seen.petal --kind window --window 1M",
     after_help = "Without -n the distinct keys are counted first: by their digests while the \
 memory lasts, else by reading the files twice. The filter is then as large as they need and no \
-larger; give -n if keys will be added later."
+larger; give -n if keys will be added later. Kinds that count repeats read the files twice.
+
+A window in time (--window 24h) goes by the clock: all lines of a run arrive when it starts. \
+Later runs of add and check forget what has left the window by then."
 )]
 pub(crate) struct BuildArgs {
     /// Files to read [default: stdin].
@@ -327,6 +352,22 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "KIND", default_value = "bloom")]
     pub(crate) kind: BuildKind,
 
+    /// With --kind counting: bits of a counter, 4, 8 or 16 [default: 4]. It
+    /// counts to 15, 255 or 65535, and one that has come there never goes down.
+    #[arg(long, value_name = "BITS")]
+    pub(crate) counter_bits: Option<u32>,
+
+    /// With --kind counting: an insertion increases only the least of its
+    /// counters. Counts are nearer to the truth; nothing can be removed.
+    #[arg(long)]
+    pub(crate) minimal: bool,
+
+    /// With --kind window: how much it remembers, in lines (50k, 1M) or time
+    /// (90s, 30m, 24h, 7d). A window of time needs -n: the most distinct lines
+    /// that come within it.
+    #[arg(long, value_name = "SPAN", allow_negative_numbers = true)]
+    pub(crate) window: Option<String>,
+
     /// Lines that `--as` cannot read are left out and counted, instead of
     /// being an error.
     #[arg(long)]
@@ -357,6 +398,14 @@ pub(crate) enum BuildKind {
     /// The digests themselves: 10.7 to 21.4 bytes a key, error n/2^64. The
     /// order of the table is random: two files of the same keys differ.
     Digests,
+    /// A counter for every bit: lines can be removed, and their repeats are
+    /// counted. 4 times the size of bloom with counters of 4 bits.
+    Counting,
+    /// Fingerprints with counts: lines can be removed, and their repeats are
+    /// counted. A quarter smaller than bloom at 1e-6 where these are few.
+    Deletable,
+    /// Forgets what is older than --window.
+    Window,
 }
 
 /// Add the lines of lists to a filter
@@ -396,6 +445,42 @@ pub(crate) struct AddArgs {
     pub(crate) run: RunArgs,
 }
 
+/// Take the lines of lists out of a filter
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Example:
+  petal remove users.petal left.txt",
+    after_help = "For filters of the kinds `counting` (without --minimal) and `deletable`. A line \
+is taken out once for each time that it comes in the lists; one that the filter shows to be \
+absent is left alone and counted.
+
+Remove only lines that were added, and no more often than they were. A line that never was, but \
+is falsely found, is removed as well, and takes with it what belongs to other lines: these may \
+then be missed."
+)]
+pub(crate) struct RemoveArgs {
+    /// The filter to change. It is replaced as a whole at the end.
+    pub(crate) filter: PathBuf,
+
+    /// Files to read [default: stdin].
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Lines that the filter's `--as` cannot read are left out and counted.
+    #[arg(long)]
+    pub(crate) skip_bad: bool,
+
+    /// Leave empty lines out.
+    #[arg(long, help_heading = "Keys")]
+    pub(crate) skip_empty: bool,
+
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
+    #[command(flatten)]
+    pub(crate) records: RecordArgs,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
 /// Print the lines that are in a filter
 #[derive(Debug, Args)]
 #[command(
@@ -403,10 +488,15 @@ pub(crate) struct AddArgs {
   petal check known.petal mine.txt              lines that are in the filter
   petal check -v known.petal mine.txt           lines that are not
   petal check a.petal -f b.petal -H mine.txt    in any of them, and which
-  petal check -c known.petal mine.txt           only their number",
+  petal check -c known.petal mine.txt           only their number
+  petal check --times users.petal mine.txt      before each, how often it was added",
     after_help = "How a line becomes a key (--as, --ignore-case, --field, ...) comes from the \
 filter. The summary says about how many hits are expected to be false: a line that was never \
-added is a hit with the probability of the filter's error."
+added is a hit with the probability of the filter's error.
+
+A count of --times is never below the truth, up to the most that a counter holds (15, 255 or \
+65535: that often or more), and above it as rarely as an absent line is found. A filter of a \
+window of time is asked as it stands at the start of the run."
 )]
 pub(crate) struct CheckArgs {
     /// The filter to ask.
@@ -432,6 +522,11 @@ pub(crate) struct CheckArgs {
     /// Print only the number of lines.
     #[arg(short = 'c', long, conflicts_with = "with_name")]
     pub(crate) count: bool,
+
+    /// Print how often each line was added, and a tab, before it. For filters
+    /// that count: of the kinds `counting` and `deletable`.
+    #[arg(long, conflicts_with_all = ["invert", "with_name", "count", "more_filters"])]
+    pub(crate) times: bool,
 
     /// Map the filter instead of reading all of it first: starts at once, and
     /// does not verify its checksums.

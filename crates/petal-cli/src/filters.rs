@@ -1,15 +1,18 @@
 //! Filters that come from files and go to files.
 //!
-//! Owns the messages: every error names its file and the flag that helps.
+//! Owns the messages: every error names its file and the flag that helps; and
+//! what differs between the kinds for the verbs: counts of keys, and the clock.
 //! What a file is, is the library's.
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow, bail};
-use petal::{AnyFilter, AtomicFile, Error, Overwrite, Secret};
+use petal::{AnyFilter, AtomicFile, Contains, Error, Overwrite, Promise, Secret, WindowSpan};
 
 use crate::os::display_name;
-use crate::units::format_size;
+use crate::report::{figure, probability};
+use crate::units::{format_count, format_size};
 
 /// Reads a filter into memory and verifies it.
 pub(crate) fn open(path: &Path, secret: Option<&Secret>) -> Result<AnyFilter> {
@@ -66,6 +69,103 @@ pub(crate) fn named(path: &Path, error: Error) -> anyhow::Error {
         text = format!("{}: {text}", display_name(path));
     }
     anyhow!(text)
+}
+
+/// The label of a window of time that goes by the system's clock, in
+/// milliseconds since 1970: those that `build` makes. What others count in, the
+/// file does not say.
+pub(crate) const CLOCK: (&str, &str) = ("clock", "unix-ms");
+
+/// Milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+/// Tells a window of time what time it is, so that it forgets what has left
+/// it. Where it is not known what it counts in, its time stands still, and a
+/// warning says so.
+pub(crate) fn tell_time(path: &Path, filter: &mut AnyFilter) {
+    let AnyFilter::Window(window) = filter else {
+        return;
+    };
+    if window.span() == WindowSpan::Keys {
+        return;
+    }
+    if window.about().labels().get(CLOCK.0) == Some(CLOCK.1) {
+        window.advance(unix_ms());
+    } else {
+        crate::report::warn(&format!(
+            "{}: the label {}={} is missing, so that its clock is not known: nothing is \
+             forgotten, and all lines come at the time that it was told last",
+            display_name(path),
+            CLOCK.0,
+            CLOCK.1
+        ));
+    }
+}
+
+/// Distinct keys in a filter, where they are counted and not estimated. The
+/// insertions of a counting filter are repeats as well, those of a window of
+/// all time.
+pub(crate) fn counted_keys(filter: &AnyFilter) -> Option<u64> {
+    match filter {
+        AnyFilter::Counting(_) => None,
+        AnyFilter::Window(window) => Some(window.held()),
+        filter => filter.about().insertions(),
+    }
+}
+
+/// Whether an insertion of a key that is there changes the filter.
+pub(crate) const fn notes_repeats(filter: &AnyFilter) -> bool {
+    matches!(
+        filter,
+        AnyFilter::Counting(_) | AnyFilter::Deletable(_) | AnyFilter::Window(_)
+    )
+}
+
+/// Keys by which an estimate may be wrong in a filter that holds what it was
+/// made for: five standard deviations. With m bits of which a key sets k, one
+/// is `sqrt(m (e^t - t - 1)) / k` keys, t = k n / m (Whang et al., "A linear-time
+/// probabilistic counting algorithm", 1990). With k = log2(1/p) and t = ln 2
+/// that is `0.67 sqrt(n / k)`.
+pub(crate) fn estimate_margin(promise: Promise) -> f64 {
+    let hashes = -promise.error.log2();
+    5.0 * 0.67 * (promise.items as f64 / hashes).sqrt()
+}
+
+/// Whether there are more keys than a filter was made for.
+pub(crate) fn is_over(promise: Promise, counted: Option<u64>, estimate: f64) -> bool {
+    match counted {
+        Some(keys) => keys > promise.items,
+        None => estimate > promise.items as f64 + estimate_margin(promise),
+    }
+}
+
+/// Says that a filter holds more than it was made for.
+pub(crate) fn warn_if_overfull(filter: &AnyFilter, path: &Path) {
+    let (Some(promise), Some(0)) = (filter.about().promise(), filter.room()) else {
+        return;
+    };
+    let (counted, estimate) = (counted_keys(filter), filter.estimated_len());
+    if is_over(promise, counted, estimate) {
+        let items = format_count(promise.items);
+        let what = match counted {
+            Some(_) => format!("more keys than the {items} it was made for"),
+            None => format!(
+                "about {} keys and was made for {items}",
+                crate::report::estimate(estimate)
+            ),
+        };
+        crate::report::warn(&format!(
+            "{} holds {what}: its error is now {}, not {}",
+            display_name(path),
+            figure(filter.error_now()),
+            probability(promise.error)
+        ));
+    }
 }
 
 /// What a filter will be saved as, or why it cannot be: found out before

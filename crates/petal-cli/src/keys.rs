@@ -37,6 +37,8 @@ pub(crate) fn identity(args: &args::KeyArgs, secret: Option<Secret>) -> Result<I
     if let (Some(number), Some(delimiter)) = (args.field, &args.delimiter) {
         let delimiter = delimiter_byte(delimiter)?;
         normalisation = normalisation.with_field(Field { number, delimiter })?;
+    } else if args.delimiter.is_some() {
+        bail!("--delimiter says where fields end: add --field, or leave it out");
     }
     let hasher = secret.map_or_else(KeyHasher::default, |secret| KeyHasher::Keyed { secret });
     Ok(Identity::new(normalisation.key_type())
@@ -58,7 +60,7 @@ pub(crate) fn secret(args: &args::SecretArgs) -> Result<Option<Secret>> {
 }
 
 /// One byte: a single-byte character, or `\t`.
-fn delimiter_byte(text: &str) -> Result<u8> {
+pub(crate) fn delimiter_byte(text: &str) -> Result<u8> {
     match text.as_bytes() {
         [byte] => Ok(*byte),
         b"\\t" => Ok(b'\t'),

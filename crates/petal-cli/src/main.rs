@@ -23,6 +23,7 @@ mod report;
 mod sample;
 mod secret;
 mod seen;
+mod time;
 mod units;
 mod verbs;
 mod walk;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Verb::Dedup(args) => verbs::dedup::run(args),
         Verb::Build(args) => verbs::build::run(args),
         Verb::Add(args) => verbs::add::run(args),
+        Verb::Remove(args) => verbs::remove::run(args),
         Verb::Check(args) => verbs::check::run(args),
         Verb::Common(args) => verbs::exact::common(args),
         Verb::Except(args) => verbs::exact::except(args),

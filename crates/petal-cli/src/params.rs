@@ -11,7 +11,7 @@ use petal::sizing::{self, Collisions};
 
 use crate::input::LineOptions;
 use crate::os::display_name;
-use crate::units::{parse_count, parse_size};
+use crate::units::{Span, parse_count, parse_size, parse_span};
 
 /// Lines of so many bytes are read in any memory.
 const LEAST_LONGEST_LINE: usize = 256 << 10;
@@ -42,6 +42,11 @@ pub(crate) fn items(text: &str) -> Result<u64> {
         bail!("-n 0 is not possible: a filter is sized for at least 1 key");
     }
     Ok(items)
+}
+
+/// The span of `--window`.
+pub(crate) fn span(text: &str) -> Result<Span> {
+    parse_span(text).with_context(|| "--window")
 }
 
 /// A size in bytes.

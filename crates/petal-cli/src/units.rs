@@ -1,4 +1,5 @@
-//! Numbers as people write and read them: sizes in bytes (× 1024) and counts (× 1000).
+//! Numbers as people write and read them: sizes in bytes (× 1024), counts (× 1000), and
+//! stretches of time.
 //!
 //! Parsing is exact: no floating point takes part.
 
@@ -83,6 +84,78 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, UnitError> {
         (value, true) => Ok(value),
         (_, false) => Err(error("not a whole number")),
     }
+}
+
+/// How far back something reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// So many lines.
+    Lines(u64),
+    /// So many microseconds.
+    Time(u64),
+}
+
+const SPAN_FORM: &str = "expected a number of lines like 50k or 1M, or a time like 90s, 30m, \
+                         24h or 7d";
+
+/// Reads a span: a number followed by `s`, `m` or `min`, `h`, `d` or `w` (seconds to weeks) is
+/// a time, anything else a count. So `1m` is a minute and `1M` a million.
+///
+/// Errors: any other text, 0, or more than 2^64 lines or microseconds.
+pub(crate) fn parse_span(text: &str) -> Result<Span, UnitError> {
+    let error = |why: &str| UnitError(format!("`{text}`: {why}; {SPAN_FORM}"));
+    let (number, unit) = split(text).map_err(error)?;
+    let span = match TIME_UNITS.iter().find(|(name, _)| *name == unit) {
+        Some(&(_, micros)) => {
+            let (micros, _) = number
+                .times(micros.into())
+                .ok_or_else(|| error("too large"))?;
+            Span::Time(micros)
+        }
+        None => Span::Lines(parse_count(text).map_err(|UnitError(why)| {
+            let why = why.split_once(": ").map_or(&*why, |(_, rest)| rest);
+            error(why.split_once(';').map_or(why, |(why, _)| why))
+        })?),
+    };
+    if matches!(span, Span::Lines(0) | Span::Time(0)) {
+        return Err(error("nothing is within it"));
+    }
+    Ok(span)
+}
+
+/// Units of time in microseconds; the last of a length is the one that is printed.
+const TIME_UNITS: [(&str, u64); 6] = [
+    ("s", 1_000_000),
+    ("m", 60_000_000),
+    ("min", 60_000_000),
+    ("h", 3_600_000_000),
+    ("d", 86_400_000_000),
+    ("w", 604_800_000_000),
+];
+
+/// A stretch of time for people: `24 h`, `90 s`, `12.5 min`.
+pub(crate) fn format_micros(micros: u64) -> String {
+    let printed = || {
+        TIME_UNITS
+            .iter()
+            .filter(|(name, _)| !matches!(*name, "m" | "w"))
+    };
+    let exact = printed()
+        .rfind(|&&(name, unit)| micros.is_multiple_of(unit) && (micros > unit || name != "d"));
+    match exact {
+        Some((name, unit)) if micros > 0 && micros / unit < 100 => {
+            return format!("{} {name}", micros / unit);
+        }
+        _ => {}
+    }
+    let (name, unit) = printed()
+        .take_while(|(_, unit)| micros >= 2 * unit)
+        .last()
+        .unwrap_or(&TIME_UNITS[0]);
+    format!(
+        "{} {name}",
+        crate::report::figure(micros as f64 / *unit as f64)
+    )
 }
 
 /// `digits` / 10^`decimals`.
@@ -285,6 +358,56 @@ mod tests {
                 parse_count(text).unwrap_err().to_string().contains(why),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn spans_are_lines_or_time() {
+        const HOUR: u64 = 3_600_000_000;
+        for (text, span) in [
+            ("1000", Span::Lines(1000)),
+            ("50k", Span::Lines(50_000)),
+            ("1M", Span::Lines(1_000_000)),
+            ("1e6", Span::Lines(1_000_000)),
+            ("1m", Span::Time(HOUR / 60)),
+            ("1min", Span::Time(HOUR / 60)),
+            ("90s", Span::Time(90_000_000)),
+            ("0.5s", Span::Time(500_000)),
+            ("1.5h", Span::Time(HOUR * 3 / 2)),
+            ("7d", Span::Time(7 * 24 * HOUR)),
+            ("2w", Span::Time(14 * 24 * HOUR)),
+        ] {
+            assert_eq!(parse_span(text), Ok(span), "{text}");
+        }
+        for (text, why) in [
+            ("", "nothing given"),
+            ("-1h", "must not be negative"),
+            ("0", "nothing is within it"),
+            ("0h", "nothing is within it"),
+            ("0.0000001s", "nothing is within it"),
+            ("1x", "unknown unit `x`"),
+            ("1H", "unknown unit `H`"),
+            ("1h30m", "unknown unit `h30m`"),
+            ("1.5", "not a whole number"),
+            ("9999999999999w", "too large"),
+            ("h", "no number"),
+        ] {
+            let message = parse_span(text).unwrap_err().to_string();
+            let expected = format!("`{text}`: {why}; expected a number of lines");
+            assert!(message.starts_with(&expected), "{message}");
+        }
+        for (micros, text) in [
+            (0, "0 s"),
+            (1500, "0.0015 s"),
+            (90_000_000, "90 s"),
+            (3_600_000_000, "1 h"),
+            (24 * 3_600_000_000, "24 h"),
+            (7 * 24 * 3_600_000_000, "7 d"),
+            (750_000_000, "12.5 min"),
+            (257_142_858, "4.29 min"),
+            (1_700_000_001_000_000, "19676 d"),
+        ] {
+            assert_eq!(format_micros(micros), text);
         }
     }
 

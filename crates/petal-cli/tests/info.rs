@@ -1,7 +1,9 @@
 //! `petal info` and `petal verify`.
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use petal::{Overload, Overwrite, WindowFilter};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -67,18 +69,102 @@ fn every_kind_is_described() {
         ("classic", "k"),
         ("growable", "stages"),
         ("digests", "slots"),
+        ("counting", "counter_bits"),
+        ("deletable", "remainder_bits"),
+        ("window --window 5k", "generations"),
     ] {
+        let flags = kind;
+        let kind = kind.split(' ').next().unwrap();
         folder
-            .petal(&format!("build list -o {kind} --kind {kind}"))
+            .petal(&format!("build list -o {kind} --kind {flags}"))
             .ends_with(0);
         let info = folder.json(&format!("info --json {kind}"));
         assert_eq!(info["kind"], kind);
+        assert_eq!(info["over_capacity"], false, "{kind}");
+        if !matches!(kind, "digests") {
+            assert!(info["error_at_capacity"].as_f64().unwrap() <= 1e-6);
+        }
         assert!(info["geometry"][key].as_u64() > Some(0), "{info}");
         let keys = info["estimated_keys"].as_f64().unwrap();
         assert!((4850.0..=5150.0).contains(&keys), "{kind}: {keys}");
         // One filter of this size scatters by some 4 % around its promise.
         assert!(info["error_now"].as_f64().unwrap() <= 1.2e-6);
     }
+}
+
+/// A window of an hour by the clock, told a key so long ago.
+fn window_of_an_hour(folder: &Folder, name: &str, minutes_ago: u64, label: bool) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = u64::try_from(since.as_millis()).unwrap() - minutes_ago * 60_000;
+    let mut window = WindowFilter::timed(3_600_000, 1000, 1e-6, Overload::Shorten).unwrap();
+    window.insert_at("key", now).unwrap();
+    if label {
+        window.labels_mut().set("clock", "unix-ms").unwrap();
+    }
+    window.save(folder.path(name), Overwrite::Refuse).unwrap();
+}
+
+#[test]
+fn a_window_says_how_far_it_reaches() {
+    let folder = Folder::new();
+    window_of_an_hour(&folder, "recent", 30, true);
+    window_of_an_hour(&folder, "old", 90, true);
+    window_of_an_hour(&folder, "unknown", 90, false);
+    // What has left the window is not found, also by a filter that nobody
+    // told the time.
+    for flags in ["", "--mapped"] {
+        let check = |name: &str| folder.petal_with(&format!("check {flags} {name}"), b"key\n");
+        check("recent").ends_with(0);
+        check("old").ends_with(1);
+        let ran = check("unknown").ends_with(0);
+        assert!(
+            ran.stderr
+                .contains("warning: unknown: the label clock=unix-ms is missing")
+        );
+    }
+    let info = folder.json("info --json recent");
+    assert_eq!(info["window_ticks"], 3_600_000);
+    assert_eq!(
+        (&info["window"], &info["generations"]),
+        (&"1 h".into(), &1.into())
+    );
+    assert_eq!(
+        (&info["shortened"], &info["oldest_age"]),
+        (&0.into(), &0.into())
+    );
+    let text = String::from_utf8(folder.petal("info recent unknown").ends_with(0).stdout).unwrap();
+    for part in [
+        " 1 h\n",
+        "time told last",
+        "Z\n",
+        "3,600,000 ticks",
+        "tick 1,",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    // Later lines go by the clock.
+    let ran = folder
+        .petal_with("add old --summary json", b"key\nother\n")
+        .ends_with(0);
+    assert_eq!((ran.json("added"), ran.json("keys")), (2.0, 2.0));
+    folder.petal_with("check old", b"key\n").ends_with(0);
+    let ran = folder
+        .petal_with("add recent --summary json", b"key\n")
+        .ends_with(0);
+    assert_eq!((ran.json("added"), ran.json("present")), (0.0, 1.0));
+    let age = folder.json("info --json recent")["oldest_age"]
+        .as_u64()
+        .unwrap();
+    assert!((1_800_000..3_600_000).contains(&age), "{age}");
+    // More than it takes: the oldest go early, and that is said.
+    folder.file("many", numbers(0..3000));
+    let ran = folder.petal("add recent many").ends_with(0);
+    assert!(
+        ran.stderr.contains("warning: recent: more lines came"),
+        "{}",
+        ran.stderr
+    );
+    assert!(folder.json("info --json recent")["shortened"].as_u64() > Some(10));
 }
 
 /// A filter all of whose bits are set holds an unknown number of keys, not

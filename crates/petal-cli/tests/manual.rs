@@ -2,12 +2,13 @@
 
 use crate::support::Folder;
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 13] = [
     "dedup",
     "common",
     "except",
     "build",
     "add",
+    "remove",
     "check",
     "merge",
     "info",

@@ -162,3 +162,49 @@ fn a_filter_is_replaced_on_request_only() {
         .refused(&["no/such"]);
     assert_eq!(folder.names(), ["a", "b", "list"]);
 }
+
+#[test]
+fn counts_add_up_and_windows_stay_apart() {
+    let folder = Folder::new();
+    folder.file("a", numbers(0..600));
+    folder.file("b", numbers(400..1000));
+    for kind in ["counting", "deletable"] {
+        for list in ["a", "b"] {
+            folder
+                .petal(&format!(
+                    "build {list} -o f{list} --force --kind {kind} -n 1500"
+                ))
+                .ends_with(0);
+        }
+        let ran = folder
+            .petal("merge fa fb -o both --force --summary json")
+            .ends_with(0);
+        assert!((ran.json("estimated_keys") - 1000.0).abs() < 80.0);
+        let counts = folder.petal("check --times both a").ends_with(0).stdout;
+        let twice = counts
+            .split(|&byte| byte == b'\n')
+            .filter(|line| line.starts_with(b"2\t"));
+        assert_eq!(twice.count(), 200);
+        folder
+            .petal("merge --intersection fa fb -o common --force")
+            .ends_with(0);
+        let common = folder.petal("check common a").ends_with(0);
+        assert_eq!(common.stdout, numbers(400..600).as_bytes());
+        folder.petal("verify both common").ends_with(0);
+    }
+    for list in ["a", "b"] {
+        folder
+            .petal(&format!("build {list} -o f{list} --force --kind deletable"))
+            .ends_with(0);
+    }
+    folder
+        .petal("merge fa fa -o new")
+        .refused(&["fa and fa", "larger -n"]);
+    folder
+        .petal("build a -o w --kind window --window 100")
+        .ends_with(0);
+    folder
+        .petal("merge w w -o new")
+        .refused(&["windows are not merged", "-f B"]);
+    assert!(!folder.path("new").exists());
+}

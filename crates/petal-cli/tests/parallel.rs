@@ -85,6 +85,10 @@ fn lists(folder: &Folder) {
     gzip.write_all(numbers(10_000..25_000).as_bytes()).unwrap();
     folder.file("d.gz", gzip.finish().unwrap());
     folder.file("empty", "");
+    let times: String = (0..9000u64)
+        .map(|i| format!("{}.{:03},{}\n", i / 500, i * 2 % 1000, i * i % 3001))
+        .collect();
+    folder.file("times", times);
 }
 
 #[test]
@@ -104,6 +108,11 @@ fn dedup_is_the_same_for_every_number_of_threads() {
         "--part 2/3",
         "--field 2 --delimiter , --ignore-case",
         "--as int",
+        "--window 3k",
+        "--window 3k -p .1 --as url --skip-empty -D",
+        "--window 1h -n 300k --part 2/3",
+        "--window 5s --time-field 1 --field 2 --delimiter , --memory 16M",
+        "--window 5s --time-field 1 --delimiter , -n 2k --when-full pass",
     ] {
         let line = format!("dedup {all} {flags}");
         same(&folder, &line, b"", &[]);
@@ -113,6 +122,10 @@ fn dedup_is_the_same_for_every_number_of_threads() {
             b"",
             &["out", "repeats"],
         );
+    }
+    for flags in ["", "-n 700", "-n 700 --when-full stop"] {
+        let line = format!("dedup times times --window 3s --time-field 1 --delimiter , {flags}");
+        same(&folder, &format!("{line} --field 2"), b"", &[]);
     }
     for output in ["out.gz", "out.zst", "out.xz"] {
         same(&folder, &format!("dedup {all} -o {output}"), b"", &[output]);
@@ -152,6 +165,9 @@ fn filters_and_answers_are_the_same_for_every_number_of_threads() {
         "--as hex",
         "--as int --skip-bad",
         "--memory 10M",
+        "--kind counting",
+        "--kind deletable",
+        "--kind window --window 5k",
     ] {
         let line = format!("build a b c.zst empty d.gz -p 0.01 -o f --force {flags}");
         same(&folder, &line, b"", &["f"]);
@@ -190,6 +206,22 @@ fn filters_and_answers_are_the_same_for_every_number_of_threads() {
         );
     }
     same(&folder, "check f empty", b"", &[]).ends_with(1);
+    for kind in ["counting", "deletable"] {
+        folder
+            .petal(&format!("build a a b -o h --force --kind {kind}"))
+            .ends_with(0);
+        same(&folder, "check --times h a d.gz c.zst", b"", &[]);
+        let before = read(&folder.path("h"));
+        let mut after = Vec::new();
+        for threads in THREADS {
+            folder.file("h", &before);
+            folder
+                .petal(&format!("remove h a d.gz -j{threads}"))
+                .ends_with(0);
+            after.push(read(&folder.path("h")));
+        }
+        assert!(after[0] != before && after.iter().all(|file| *file == after[0]));
+    }
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! `petal add`: further keys for a filter.
 //!
-//! The filter is read, extended in memory, and replaced as a whole at the
-//! end, all under its lock: whatever goes wrong, the file is as it was.
+//! The filter is changed as a whole: see [`super::change`].
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
-use petal::{AnyFilter, Contains, FileLock, Insert, MappedWriter, Overwrite, Secret, mask_words};
+use anyhow::{Result, anyhow, bail};
+use petal::{AnyFilter, Contains, Error, Insert, MappedWriter, Secret, mask_words};
 
+use super::change::{self, Change, Flags};
 use crate::args::AddArgs;
 use crate::filters::{self, named};
 use crate::input::Batch;
@@ -17,77 +17,60 @@ use crate::intake::Intake;
 use crate::keys::{self, KeyedLines};
 use crate::mask;
 use crate::os::display_name;
-use crate::params;
 use crate::report::{self, Table, figure};
 use crate::units::{format_count, format_size};
-use crate::verbs::dedup;
-use crate::walk::{Flow, Place, Position, Walk};
+use crate::walk::{Flow, Place};
 
 /// Runs the verb.
 pub(crate) fn run(args: &AddArgs) -> Result<ExitCode> {
     let started = Instant::now();
     let path = args.filter.as_path();
     let secret = keys::secret(&args.secret)?;
-    let budget = params::budget(args.run.memory.as_deref())?;
-    params::check_present(&args.files)?;
-    if args.files.iter().any(|file| is_same(file, path)) {
-        bail!(
-            "{} is a list to read and the filter to extend: use two names",
-            display_name(path)
-        );
-    }
-    // What is no filter gets no lock file either.
-    petal::inspect(path).map_err(|error| named(path, error))?;
-    filters::check_budget(&[path], args.run.memory.as_deref(), "allow more")?;
-    if args.recover {
-        recover(path, secret.as_ref())?;
-    }
-    let lock = FileLock::acquire(path).map_err(|error| named(path, error))?;
-    filters::check_target(path, true)?;
-    let mut filter = filters::open(path, secret.as_ref())?;
-    if filter.about().attachment(dedup::ATTACHMENT).is_some() {
-        bail!(
-            "{}: is the state of `petal dedup`, which would take lines added to it for printed \
-             ones; give them to `petal dedup --state` instead",
-            display_name(path)
-        );
-    }
-    let plan = format!(
-        "{} of {}, {}",
-        filter.kind(),
-        format_size(filter.bytes()),
-        match filter.room() {
-            Some(room) => format!("room for {} more keys", format_count(room)),
-            None => "grows with its keys".to_owned(),
-        }
-    );
-    report::plan(&args.run, &plan);
-
-    let walk = Walk {
-        files: args.files.as_slice().into(),
-        from: Position::default(),
-        options: params::line_options(keys::terminator(&args.records), budget),
-        threads: params::threads(args.run.threads),
-        label: "add",
-        quiet: args.run.quiet,
-        outputs: Vec::new(),
+    let flags = Flags {
+        filter: path,
+        files: &args.files,
+        skip_empty: args.skip_empty,
+        skip_bad: args.skip_bad,
+        records: &args.records,
+        run: &args.run,
+        verb: "add",
     };
-    let identity = filter.about().identity().clone();
-    let mut intake = Intake::new(identity, args.skip_empty, args.skip_bad);
-    let added = insert(&walk, &mut intake, &mut filter, args.overfill)?;
-    if added > 0 {
-        filter
-            .save(path, Overwrite::Replace)
-            .map_err(|error| named(path, error))?;
-    }
-    drop(lock);
+    let mut change = Change::open(&flags, secret.as_ref(), || match args.recover {
+        true => recover(path, secret.as_ref()),
+        false => Ok(()),
+    })?;
+    // Measured once: where the count of keys is unknown it takes a look at
+    // every word.
+    let room = change.filter.room();
+    announce(args, &change.filter, room);
+    let shortened = shortened(&change.filter);
+    let added = insert(&mut change, room.filter(|_| !args.overfill))?;
+    let noted = filters::notes_repeats(&change.filter) && change.intake.keyed() > 0;
+    let (filter, intake) = change.finish(added > 0 || noted)?;
     summary(&filter, &intake, added, started).print(&args.run);
-    warn_if_overfull(&filter, path);
+    filters::warn_if_overfull(&filter, path);
+    warn_if_shortened(&filter, path, shortened);
     Ok(ExitCode::SUCCESS)
 }
 
-fn is_same(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+fn announce(args: &AddArgs, filter: &AnyFilter, room: Option<u64>) {
+    let room = match (filter, room) {
+        (AnyFilter::Window(_), _) => "forgets what is old".to_owned(),
+        (_, None) => "grows with its keys".to_owned(),
+        (filter, Some(room)) => {
+            let about = match filters::counted_keys(filter) {
+                Some(_) => "",
+                None => "about ",
+            };
+            format!("room for {about}{} more keys", format_count(room))
+        }
+    };
+    let plan = format!(
+        "{} of {}, {room}",
+        filter.kind(),
+        format_size(filter.bytes())
+    );
+    report::plan(&args.run, &plan);
 }
 
 /// Makes a file clean that a writer in place has left in between.
@@ -106,11 +89,22 @@ fn recover(path: &Path, secret: Option<&Secret>) -> Result<()> {
     Ok(())
 }
 
-/// Inserts all lines; how many of them changed a bit.
-fn insert(walk: &Walk, intake: &mut Intake, filter: &mut AnyFilter, overfill: bool) -> Result<u64> {
-    // Measured once: where the count of keys is unknown it takes a look at
-    // every word.
-    let room = filter.room().filter(|_| !overfill);
+/// Inserts all lines; how many of them were new. More than there is `room`
+/// for are refused.
+fn insert(change: &mut Change<'_>, room: Option<u64>) -> Result<u64> {
+    let Change {
+        path,
+        filter,
+        walk,
+        intake,
+        ..
+    } = change;
+    let promise = filter.about().promise();
+    let items = promise.map_or(0, |promise| promise.items);
+    let margin = match filters::counted_keys(filter) {
+        Some(_) => 0.0,
+        None => promise.map_or(0.0, filters::estimate_margin),
+    };
     let mut added = 0;
     let mut mask = Vec::new();
     let keys = intake.keys();
@@ -120,10 +114,11 @@ fn insert(walk: &Walk, intake: &mut Intake, filter: &mut AnyFilter, overfill: bo
         intake.take(batch, keyed, place)?;
         let digests = keyed.digests();
         mask.resize(mask_words(digests.len()), 0);
-        filter.insert_digests(digests, &mut mask)?;
+        filter
+            .insert_digests(digests, &mut mask)
+            .map_err(|error| no_room(path, error))?;
         added += mask::count(&mask);
-        if let Some(room) = room.filter(|&room| added > room) {
-            let items = filter.about().promise().map_or(0, |promise| promise.items);
+        if let Some(room) = room.filter(|&room| added as f64 > room as f64 + margin) {
             bail!(
                 "{}, up to line {}: the filter is made for {} keys and has room for {} more; \
                  nothing was written. --overfill adds them all the same, at a larger error; \
@@ -140,45 +135,58 @@ fn insert(walk: &Walk, intake: &mut Intake, filter: &mut AnyFilter, overfill: bo
     Ok(added)
 }
 
+/// That a filter takes no further line.
+fn no_room(path: &Path, error: Error) -> anyhow::Error {
+    match error {
+        Error::Full {
+            kind: "deletable",
+            keys,
+            ..
+        } => anyhow!(
+            "{}: its slots are full with {} keys and their repeats, which take room as well; \
+             nothing was written: build it anew with a larger -n",
+            display_name(path),
+            format_count(keys)
+        ),
+        error => named(path, error),
+    }
+}
+
+/// Generations that a window has forgotten before their time.
+const fn shortened(filter: &AnyFilter) -> u64 {
+    match filter {
+        AnyFilter::Window(window) => window.shortened(),
+        _ => 0,
+    }
+}
+
+fn warn_if_shortened(filter: &AnyFilter, path: &Path, before: u64) {
+    if shortened(filter) > before {
+        report::warn(&format!(
+            "{}: more lines came than its window takes: the oldest were forgotten before their \
+             time; build it anew with a larger -n",
+            display_name(path)
+        ));
+    }
+}
+
 fn summary(filter: &AnyFilter, intake: &Intake, added: u64, started: Instant) -> Table {
     let mut table = Table::default();
     table.count("lines", "lines read", intake.lines());
     table.count("added", "added", added);
     let present = intake.keyed().saturating_sub(added);
-    table.count("present", "already present", present);
+    let label = match filter {
+        AnyFilter::Counting(_) | AnyFilter::Deletable(_) => "already present (counted)",
+        AnyFilter::Window(_) => "already present (made new again)",
+        _ => "already present",
+    };
+    table.count("present", label, present);
     intake.report(&mut table);
-    match filter.about().insertions() {
-        Some(keys) => table.count("keys", "keys in the filter", keys),
-        None => table.estimate("keys", "keys in the filter, about", filter.estimated_len()),
-    }
-    if let Some(promise) = filter.about().promise() {
-        table.count("capacity", "made for", promise.items);
-    }
-    let error = filter.error_now();
-    table.row("error", "error", figure(error), error);
-    let bytes = filter.bytes();
-    table.row("bytes", "size", format_size(bytes), bytes);
+    change::state_of(filter, &mut table);
     let seconds = started.elapsed().as_secs_f64();
     table.row("seconds", "seconds", figure(seconds), seconds);
     if let Some(peak) = petal::memory::peak_resident() {
         table.row("peak_memory", "peak memory", format_size(peak), peak);
     }
     table
-}
-
-/// Says that a filter holds more than it was made for.
-fn warn_if_overfull(filter: &AnyFilter, path: &Path) {
-    let (Some(promise), Some(0)) = (filter.about().promise(), filter.room()) else {
-        return;
-    };
-    let keys = filter.about().insertions();
-    if keys.is_none_or(|keys| keys > promise.items) {
-        report::warn(&format!(
-            "{} holds more keys than the {} it was made for: its error is now {}, not {}",
-            display_name(path),
-            format_count(promise.items),
-            figure(filter.error_now()),
-            report::probability(promise.error)
-        ));
-    }
 }

@@ -10,15 +10,16 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use petal::sizing::{self, Collisions};
-use petal::{FileInfo, HasherRecord, KeyType, Measure, Shape};
+use petal::{FileInfo, HasherRecord, Increase, KeyType, Measure, Shape, WindowSpan};
 use sha2::{Digest, Sha256};
 
 use crate::args::InfoArgs;
-use crate::filters::named;
+use crate::filters::{self, named};
 use crate::os::display_name;
 use crate::output::Output;
 use crate::report::{self, Table, figure, probability};
-use crate::units::{format_count, format_size};
+use crate::time;
+use crate::units::{format_count, format_micros, format_size};
 
 /// A block of lines for each file on stdout, or a line of JSON.
 pub(crate) fn run(args: &InfoArgs) -> Result<ExitCode> {
@@ -143,6 +144,38 @@ fn shape(table: &mut Table, info: &FileInfo) {
             format!("{} slots of 64 bits", format_count(*slots)),
             serde_json::json!({ "slots": slots }),
         ),
+        Shape::Counting(shape) => (
+            shape.to_string(),
+            serde_json::json!({
+                "regions": shape.split().regions(),
+                "blocks": shape.split().blocks(),
+                "block_words": shape.split().block().count(),
+                "counter_bits": shape.counter().count(),
+                "minimal": shape.increase() == Increase::Minimal,
+            }),
+        ),
+        Shape::Deletable { geometry, used } => (
+            format!(
+                "{} slots with {} bits of a fingerprint",
+                format_count(geometry.slots()),
+                geometry.remainder_bits()
+            ),
+            serde_json::json!({
+                "slots": geometry.slots(),
+                "remainder_bits": geometry.remainder_bits(),
+                "used": used,
+            }),
+        ),
+        Shape::Window { geometry, .. } => (
+            geometry.to_string(),
+            serde_json::json!({
+                "lanes": geometry.lanes(),
+                "regions": geometry.regions(),
+                "parts": geometry.parts(),
+                "lines": geometry.lines(),
+                "generations": geometry.generations(),
+            }),
+        ),
         _ => (String::new(), serde_json::Value::Null),
     };
     table.row("geometry", "geometry", text, value);
@@ -150,9 +183,15 @@ fn shape(table: &mut Table, info: &FileInfo) {
 
 /// How full it is, and what that means.
 fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
+    let counted = match &info.shape {
+        Shape::Counting(_) => "with repeats",
+        Shape::Deletable { .. } => "different fingerprints",
+        Shape::Window { .. } => "of new keys, of all time",
+        _ => "that changed a bit",
+    };
     match info.insertions {
         Some(count) => {
-            let text = format!("{} that changed a bit", format_count(count));
+            let text = format!("{} {counted}", format_count(count));
             table.row("insertions", "insertions", text, count);
         }
         None => table.row(
@@ -166,6 +205,14 @@ fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
     table.estimate("estimated_keys", "estimated keys", keys);
     let fill = format!("{:.1} %", measure.fill * 100.0);
     table.row("fill", "fill", fill, measure.fill);
+    if let Some(saturated) = measure.saturated {
+        let text = format!("{} (never go down)", format_count(saturated));
+        table.row("saturated", "saturated counters", text, saturated);
+    }
+    if let Shape::Deletable { used, .. } = &info.shape {
+        table.count("used_slots", "slots in use", *used);
+    }
+    window(table, info, measure);
     let error = measure.error_now;
     table.row("error_now", "error now", figure(error), error);
     let collisions = match (info.hasher, info.key_type) {
@@ -179,16 +226,30 @@ fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
             sizing::classic_error(items, shape.bits(), shape.positions(), collisions).ok()
         }
         (Shape::Growable { plan, .. }, _) => Some(plan.error()),
+        (Shape::Counting(shape), Some(items)) => {
+            Some(sizing::split_error(shape.split(), items, collisions))
+        }
+        (Shape::Deletable { geometry, .. }, Some(items)) => {
+            Some(sizing::deletable_error(*geometry, items))
+        }
+        (Shape::Window { geometry, .. }, Some(items)) => {
+            let keys = sizing::generation_keys(*geometry, items);
+            Some(sizing::window_error(*geometry, keys, collisions))
+        }
         _ => None,
     };
     match at_capacity {
         Some(error) => table.row("error_at_capacity", "error when full", figure(error), error),
         None => table.row("error_at_capacity", "", "", serde_json::Value::Null),
     }
-    let over = items.is_some_and(|items| match info.insertions {
-        Some(count) => count > items,
-        None => keys > items as f64,
-    });
+    let counted = match &info.shape {
+        Shape::Counting(_) => None, // repeats
+        _ => info.insertions,
+    };
+    // A window forgets what is too much.
+    let forgets = matches!(info.shape, Shape::Window { .. });
+    let is_over = |promise| filters::is_over(promise, counted, keys);
+    let over = !forgets && info.promise.is_some_and(is_over);
     let warning = if over {
         "more keys than it was made for"
     } else {
@@ -196,6 +257,53 @@ fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
     };
     let label = if over { "over capacity" } else { "" };
     table.row("over_capacity", label, warning, over);
+}
+
+/// What a window spans, and what is in it.
+fn window(table: &mut Table, info: &FileInfo, measure: &Measure) {
+    let Shape::Window {
+        span,
+        now,
+        shortened,
+        ..
+    } = &info.shape
+    else {
+        return;
+    };
+    // In milliseconds, if petal itself has made it; else nobody knows.
+    let is_clock = info.labels.get(filters::CLOCK.0) == Some(filters::CLOCK.1);
+    let length = |ticks: u64| match is_clock {
+        true => format_micros(ticks.saturating_mul(1000)),
+        false => format!("{} ticks", format_count(ticks)),
+    };
+    let (text, ticks) = match (*span, info.promise) {
+        (WindowSpan::Time { ticks, .. }, _) => (length(ticks), Some(ticks)),
+        (WindowSpan::Keys, promise) => {
+            let items = promise.map_or(0, |promise| promise.items);
+            (format!("the last {} keys", format_count(items)), None)
+        }
+    };
+    table.row("window", "window", text.clone(), text);
+    table.row("window_ticks", "", "", ticks);
+    let mut live = measure.generations.iter().filter(|g| g.keys > 0);
+    let count = live.clone().count() as u64;
+    table.count("generations", "generations with keys", count);
+    if ticks.is_none() {
+        return;
+    }
+    let text = match is_clock {
+        true => time::format(now.saturating_mul(1000)),
+        false => format!("tick {}", format_count(*now)),
+    };
+    table.row("now", "time told last", text, *now);
+    let oldest = live
+        .next_back()
+        .map(|oldest| now.saturating_sub(oldest.first));
+    match oldest {
+        Some(age) => table.row("oldest_age", "oldest generation", length(age), age),
+        None => table.row("oldest_age", "", "", serde_json::Value::Null),
+    }
+    table.count_if_any("shortened", "generations forgotten early", *shortened);
 }
 
 /// The file itself.

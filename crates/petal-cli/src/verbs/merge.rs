@@ -1,17 +1,16 @@
 //! `petal merge`: one filter from several of the same shape.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
-use petal::{AnyFilter, Contains, Merge};
+use anyhow::{Result, anyhow, bail};
+use petal::{AnyFilter, Contains, Error, Kind, Merge};
 
 use crate::args::MergeArgs;
 use crate::filters::{self, named};
 use crate::keys;
 use crate::os::display_name;
-use crate::report::{self, Table, figure};
+use crate::report::{Table, figure};
 use crate::units::{format_count, format_size};
 
 /// Runs the verb.
@@ -29,6 +28,13 @@ pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode> {
         filters::check_budget(&paths, args.run.memory.as_deref(), "allow more")?;
     }
     let mut merged = filters::open(first, secret.as_ref())?;
+    if merged.kind() == Kind::Window {
+        bail!(
+            "{}: windows are not merged, since the age of a line counts in each from its own \
+             end; ask both with `petal check A -f B`",
+            display_name(first)
+        );
+    }
     for path in others {
         let other = filters::open(path, secret.as_ref())?;
         let done = if args.intersection {
@@ -37,18 +43,22 @@ pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode> {
             merged.union_with(&other)
         };
         done.map_err(|error| {
-            anyhow!(
-                "{} and {}: {error}",
-                display_name(first),
-                display_name(path)
-            )
+            let (first, path) = (display_name(first), display_name(path));
+            match error {
+                Error::Full { keys, .. } => anyhow!(
+                    "{first} and {path}: together they have more than the {} keys that fit into \
+                     the slots of one; build them with a larger -n",
+                    format_count(keys)
+                ),
+                error => anyhow!("{first} and {path}: {error}"),
+            }
         })?;
     }
     merged
         .save(&args.output, overwrite)
         .map_err(|error| named(&args.output, error))?;
     summary(&merged, args.filters.len(), started).print(&args.run);
-    warn_if_overfull(&merged, &args.output);
+    filters::warn_if_overfull(&merged, &args.output);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -69,22 +79,4 @@ fn summary(merged: &AnyFilter, filters: usize, started: Instant) -> Table {
         table.row("peak_memory", "peak memory", format_size(peak), peak);
     }
     table
-}
-
-/// Says that together there are more keys than the filters were made for.
-fn warn_if_overfull(merged: &AnyFilter, path: &Path) {
-    let Some(promise) = merged.about().promise() else {
-        return;
-    };
-    let keys = merged.estimated_len();
-    if keys > promise.items as f64 {
-        report::warn(&format!(
-            "{} holds about {} keys and was made for {}: its error is now {}, not {}",
-            display_name(path),
-            report::estimate(keys),
-            format_count(promise.items),
-            figure(merged.error_now()),
-            report::probability(promise.error)
-        ));
-    }
 }

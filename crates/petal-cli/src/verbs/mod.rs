@@ -2,6 +2,7 @@
 
 pub(crate) mod add;
 pub(crate) mod build;
+mod change;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod dedup;
@@ -10,4 +11,5 @@ pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod plan;
+pub(crate) mod remove;
 pub(crate) mod verify;

@@ -7,7 +7,10 @@
 
 use anyhow::{Result, anyhow, bail};
 use petal::sizing::{self, GrowthPlan};
-use petal::{AnyFilter, ClassicGeometry, DigestSet, mask_words};
+use petal::{
+    AnyFilter, ClassicGeometry, CounterBits, CountingGeometry, DigestSet, Increase, WindowSpan,
+    mask_words,
+};
 
 use super::target::{Shape, Target};
 use crate::args::{BuildArgs, BuildKind, WhenFull};
@@ -34,6 +37,10 @@ pub(super) struct Fill<'a> {
     pub(super) budget: u64,
     /// That without what the process itself takes.
     pub(super) usable: u64,
+    /// The counters of a counting filter.
+    pub(super) counting: (CounterBits, Increase),
+    /// What a window spans.
+    pub(super) span: WindowSpan,
 }
 
 /// A filter with all keys in it.
@@ -49,20 +56,33 @@ impl Fill<'_> {
     pub(super) fn run(&mut self, items: Option<u64>) -> Result<Filled> {
         match (self.args.kind, items) {
             (_, Some(items)) => {
-                let shape = self.shape(items)?;
+                let shape = self.shape(items, 0)?;
                 self.announce(&shape, items, "");
                 self.fits(&shape, 0)?;
-                // A growable filter goes beyond what was declared.
-                let most = (self.args.kind != BuildKind::Growable).then_some(items);
-                self.one_pass(shape, items, most)
+                self.one_pass(shape, items, self.most(items))
             }
             (BuildKind::Digests, None) => self.digests(),
             (_, None) => self.counted(),
         }
     }
 
-    /// The shape for a number of keys that was given.
-    fn shape(&self, items: u64) -> Result<Shape> {
+    /// How many keys are taken at most.
+    fn most(&self, items: u64) -> Option<u64> {
+        match self.args.kind {
+            // One goes beyond what was declared, the other forgets the rest.
+            BuildKind::Growable | BuildKind::Window => None,
+            _ => Some(items),
+        }
+    }
+
+    /// Whether repeats go into the filter as well, so that the distinct keys
+    /// alone do not make it.
+    const fn counts_repeats(&self) -> bool {
+        matches!(self.args.kind, BuildKind::Counting | BuildKind::Deletable)
+    }
+
+    /// The shape for a number of keys, which come `repeats` times more.
+    fn shape(&self, items: u64, repeats: u64) -> Result<Shape> {
         let collisions = self.intake.identity().collisions();
         Ok(match self.args.kind {
             BuildKind::Bloom => Shape::Bloom(sizing::split_for(items, self.error, collisions)?),
@@ -76,17 +96,32 @@ impl Fill<'_> {
                 Shape::growable(plan, collisions)?
             }
             BuildKind::Digests => Shape::Digests(DigestSet::slots_for(items)),
+            BuildKind::Counting => {
+                let split = sizing::split_for(items, self.error, collisions)?;
+                let (counter, increase) = self.counting;
+                Shape::Counting(CountingGeometry::new(split, counter, increase)?)
+            }
+            BuildKind::Deletable => Shape::deletable(items, repeats, self.error, collisions)?,
+            BuildKind::Window => Shape::Window {
+                geometry: sizing::window_for(
+                    items,
+                    self.error,
+                    sizing::DEFAULT_GENERATIONS,
+                    collisions,
+                )?,
+                span: self.span,
+            },
         })
     }
 
     /// The shape for keys that were counted. One that can grow starts with
     /// them, and expects more.
-    fn counted_shape(&self, items: u64) -> Result<Shape> {
+    fn counted_shape(&self, items: u64, repeats: u64) -> Result<Shape> {
         if self.args.kind == BuildKind::Growable {
             let collisions = self.intake.identity().collisions();
             return Shape::growable(GrowthPlan::open(items, self.error)?, collisions);
         }
-        self.shape(items)
+        self.shape(items, repeats)
     }
 
     fn announce(&self, shape: &Shape, items: u64, after: &str) {
@@ -107,7 +142,7 @@ impl Fill<'_> {
         };
         // At the end the filter exists beside the digests.
         let filter = estimate
-            .and_then(|estimate| self.counted_shape(estimate.lines.max(1)).ok())
+            .and_then(|estimate| self.counted_shape(estimate.lines.max(1), 0).ok())
             .map(|shape| shape.bytes());
         let peak = plan.peak().saturating_add(filter.unwrap_or(0));
         let bound = if plan.is_known() { "" } else { "at most " };
@@ -189,6 +224,12 @@ impl Fill<'_> {
     /// Counts the distinct keys first.
     fn counted(&mut self) -> Result<Filled> {
         let repeatable = self.walk.is_repeatable();
+        if self.counts_repeats() && !repeatable {
+            bail!(
+                "this kind counts repeats as well, so that the lists are read twice, which a pipe \
+                 cannot be: give the number of distinct keys with -n, or put them into a file"
+            );
+        }
         let estimate = sample::estimate_paths(&self.walk.files, self.walk.options.terminator);
         let plan = Plan::digests(self.budget, estimate.as_ref())?;
         self.announce_count(&plan, estimate.as_ref(), repeatable);
@@ -213,8 +254,10 @@ impl Fill<'_> {
         intake.refuse_bad()?;
         let counted = seen.new_lines();
         let missed = seen.expected_loss();
-        if let AnyFilter::DigestSet(set) = seen.into_filter() {
-            let shape = self.counted_shape(counted.max(1))?;
+        if let AnyFilter::DigestSet(set) = seen.into_filter()
+            && !self.counts_repeats()
+        {
+            let shape = self.counted_shape(counted.max(1), 0)?;
             self.announce(&shape, counted.max(1), "");
             if self.fits(&shape, set.slots() * 8).is_ok() {
                 let mut target = Target::new(shape, counted.max(1), self.error, self.usable);
@@ -233,13 +276,13 @@ impl Fill<'_> {
         let items = counted
             .saturating_add(whole(missed + 5.0 * missed.sqrt()))
             .max(1);
-        let shape = self.counted_shape(items)?;
+        let repeats = self.intake.keyed().saturating_sub(counted);
+        let shape = self.counted_shape(items, repeats)?;
         self.announce(&shape, items, ", in a second pass");
         self.fits(&shape, 0)?;
         self.intake.rewind();
         self.walk.label = "build, second pass";
-        let most = (self.args.kind != BuildKind::Growable).then_some(items);
-        self.one_pass(shape, items, most)
+        self.one_pass(shape, items, self.most(items))
     }
 }
 

@@ -11,16 +11,16 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use petal::{AnyFilter, Contains, Labels, Overwrite};
+use petal::{AnyFilter, Contains, CounterBits, Increase, Labels, Overload, Overwrite, WindowSpan};
 
-use crate::args::BuildArgs;
+use crate::args::{BuildArgs, BuildKind};
 use crate::filters;
 use crate::intake::Intake;
 use crate::keys;
 use crate::os::display_name;
 use crate::params;
 use crate::report::{Table, figure};
-use crate::units::format_size;
+use crate::units::{Span, format_size};
 use crate::walk::{Position, Walk};
 use fill::{Fill, Filled};
 
@@ -29,8 +29,16 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let started = Instant::now();
     let identity = keys::identity(&args.keys, keys::secret(&args.secret)?)?;
     let error = params::fpr(&args.fpr)?;
-    let items = args.items.as_deref().map(params::items).transpose()?;
-    let labels = labels(&args.label)?;
+    let counting = counting(args)?;
+    let (span, items) = span_and_items(args)?;
+    let mut labels = labels(&args.label)?;
+    if let WindowSpan::Time { .. } = span {
+        let (name, value) = filters::CLOCK;
+        if labels.get(name).is_some() {
+            bail!("--label {name}=...: a window of time records that one itself");
+        }
+        labels.set(name, value)?;
+    }
     let budget = params::budget(args.run.memory.as_deref())?;
     params::check_present(&args.files)?;
     refuse_as_input(args)?;
@@ -50,12 +58,64 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
         error,
         usable: crate::seen::usable(budget)?,
         budget,
+        counting,
+        span,
     };
     let mut filled = fill.run(items)?;
     *filled.filter.labels_mut() = labels;
     save(&filled.filter, &args.output, overwrite)?;
     summary(args, &fill.intake, &filled, started).print(&args.run);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The counters of a counting filter.
+fn counting(args: &BuildArgs) -> Result<(CounterBits, Increase)> {
+    if args.kind != BuildKind::Counting && (args.counter_bits.is_some() || args.minimal) {
+        bail!("--counter-bits and --minimal belong to counters: add --kind counting");
+    }
+    let bits = match args.counter_bits {
+        None | Some(4) => CounterBits::Four,
+        Some(8) => CounterBits::Eight,
+        Some(16) => CounterBits::Sixteen,
+        Some(bits) => bail!("--counter-bits {bits} is not possible: use 4, 8 or 16"),
+    };
+    let increase = match args.minimal {
+        true => Increase::Minimal,
+        false => Increase::All,
+    };
+    Ok((bits, increase))
+}
+
+/// What a window spans, and the number of keys: for a window of lines it is
+/// the span.
+fn span_and_items(args: &BuildArgs) -> Result<(WindowSpan, Option<u64>)> {
+    let items = args.items.as_deref().map(params::items).transpose()?;
+    if args.kind != BuildKind::Window {
+        if args.window.is_some() {
+            bail!("--window belongs to a filter that forgets: add --kind window");
+        }
+        return Ok((WindowSpan::Keys, items));
+    }
+    let Some(window) = &args.window else {
+        bail!("--kind window needs --window: how many lines (1M) or how much time (24h) it spans");
+    };
+    match params::span(window)? {
+        Span::Lines(_) if items.is_some() => {
+            bail!("--window {window} is a number of lines already: leave -n out");
+        }
+        Span::Lines(lines) => Ok((WindowSpan::Keys, Some(lines))),
+        Span::Time(_) if items.is_none() => bail!(
+            "--window {window} is a time: say with -n how many distinct lines come within it at \
+             most"
+        ),
+        Span::Time(micros) => {
+            let span = WindowSpan::Time {
+                ticks: micros.div_ceil(1000),
+                overload: Overload::Shorten,
+            };
+            Ok((span, items))
+        }
+    }
 }
 
 /// The labels, checked before anything is read.
@@ -98,7 +158,16 @@ fn summary(args: &BuildArgs, intake: &Intake, filled: &Filled, started: Instant)
     table.count("lines", "lines read", intake.lines());
     table.count("keys", "distinct keys", filled.keys);
     let repeated = intake.keyed().saturating_sub(filled.keys);
-    table.count("repeated", "repeated", repeated);
+    let label = match filter {
+        AnyFilter::Counting(_) | AnyFilter::Deletable(_) => "repeated (counted)",
+        _ => "repeated",
+    };
+    table.count("repeated", label, repeated);
+    if let AnyFilter::Window(window) = filter {
+        let (held, shortened) = (window.held(), window.shortened());
+        table.count("held", "in the window", held);
+        table.count_if_any("shortened", "generations forgotten early", shortened);
+    }
     intake.report(&mut table);
     let kind = filter.kind().name();
     table.row("kind", "kind", kind, kind);

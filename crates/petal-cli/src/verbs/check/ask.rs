@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 
 use anyhow::Result;
 use petal::sizing;
-use petal::{AnyFilter, Contains, Identity};
+use petal::{AnyFilter, Contains, Count, Identity};
 
 use crate::input::Batch;
 use crate::keys::{KeyedLines, Keys, NoKey};
@@ -62,6 +62,8 @@ pub(super) struct Answers {
     /// The first of the filters that have it, for each line that is a hit;
     /// empty unless it is asked for.
     pub(super) first: Vec<usize>,
+    /// How often each line was added; empty unless it is asked for.
+    pub(super) times: Vec<u64>,
     /// Lines that have a key under some filter.
     asked: Vec<u64>,
     /// What one filter says of digests, and of lines.
@@ -92,17 +94,19 @@ pub(super) struct Asked {
     groups: Vec<Group>,
     skip_empty: bool,
     names_first: bool,
+    counts_times: bool,
 }
 
 impl Asked {
     /// No filter yet. With `names_first` the answers say which filter has a
-    /// line.
-    pub(super) const fn new(skip_empty: bool, names_first: bool) -> Self {
+    /// line, with `counts_times` how often it was added.
+    pub(super) const fn new(skip_empty: bool, names_first: bool, counts_times: bool) -> Self {
         Self {
             filters: Vec::new(),
             groups: Vec::new(),
             skip_empty,
             names_first,
+            counts_times,
         }
     }
 
@@ -134,6 +138,7 @@ impl Asked {
             hits,
             left_out,
             first,
+            times,
             asked,
             digests: mask,
             lines: by_line,
@@ -157,8 +162,30 @@ impl Asked {
                 }
             }
             mask::unite(hits, by_line);
+            if self.counts_times {
+                let found = mask::runs(mask, digests.len()).flatten();
+                for (line, digest) in mask::runs(by_line, lines).flatten().zip(found) {
+                    if let Some(digest) = digests.get(digest) {
+                        let count = self.filters[number].count_digest(digest)?;
+                        times[line] = count.max(times[line]);
+                    }
+                }
+            }
         }
         Ok(())
+    }
+
+    /// The count that means "so often or more", where counts are asked for.
+    pub(super) fn most_times(&self) -> Option<u64> {
+        let most = |filter: &AnyFilter| match filter {
+            AnyFilter::Counting(counting) => counting.geometry().counter().max(),
+            _ => u64::MAX,
+        };
+        self.filters
+            .iter()
+            .map(most)
+            .min()
+            .filter(|_| self.counts_times)
     }
 
     /// The chance that an absent line is a hit in any of the filters. Of
@@ -221,6 +248,7 @@ impl Prepare for Asked {
             hits: Vec::new(),
             left_out: Vec::new(),
             first: Vec::new(),
+            times: Vec::new(),
             asked: Vec::new(),
             digests: Vec::new(),
             lines: Vec::new(),
@@ -236,6 +264,10 @@ impl Prepare for Asked {
         answers.first.clear();
         if self.names_first {
             answers.first.resize(lines, usize::MAX);
+        }
+        answers.times.clear();
+        if self.counts_times {
+            answers.times.resize(lines, 0);
         }
         let mut keyed = std::mem::take(&mut answers.keyed);
         for (group, keyed) in self.groups.iter().zip(&mut keyed) {

@@ -11,7 +11,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use petal::AnyFilter;
 
 use crate::args::CheckArgs;
 use crate::copy::LineCopier;
@@ -42,13 +43,17 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         let remedy = "allow more, or use --mapped";
         filters::check_budget(&paths, args.run.memory.as_deref(), remedy)?;
     }
-    let mut asked = Asked::new(args.skip_empty, args.with_name);
+    let mut asked = Asked::new(args.skip_empty, args.with_name, args.times);
     for path in &paths {
-        let filter = if args.mapped {
+        let mut filter = if args.mapped {
             filters::open_mapped(path, secret.as_ref())?
         } else {
             filters::open(path, secret.as_ref())?
         };
+        if args.times {
+            check_counts(path, &filter)?;
+        }
+        filters::tell_time(path, &mut filter);
         asked.add(filter);
     }
     let output = match &args.output {
@@ -67,7 +72,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         quiet: args.run.quiet || output.is_terminal(),
         outputs: output.id().into_iter().collect(),
     };
-    let mut emit = Emit::new(args, &paths, output, walk.options.terminator);
+    let terminator = walk.options.terminator;
+    let mut emit = Emit::new(args, &paths, asked.most_times(), output, terminator);
     let asked = Arc::new(asked);
     walk.each(&asked, &mut emit)?;
     let found = emit.finish()?;
@@ -76,6 +82,19 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         0 => ExitCode::from(NOTHING),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Refuses a filter that does not know how often a line was added.
+fn check_counts(path: &Path, filter: &AnyFilter) -> Result<()> {
+    if matches!(filter, AnyFilter::Counting(_) | AnyFilter::Deletable(_)) {
+        return Ok(());
+    }
+    bail!(
+        "{}: a filter of kind {} does not count: --times needs one that was built with --kind \
+         counting or deletable",
+        display_name(path),
+        filter.kind()
+    );
 }
 
 /// What a run has found.
@@ -87,6 +106,8 @@ struct Found {
     not_url: Vec<u64>,
     /// Lines printed, or counted.
     printed: u64,
+    /// Lines whose counters are at their maximum.
+    at_most: u64,
 }
 
 /// What goes to the output.
@@ -95,17 +116,26 @@ struct Emit<'a> {
     /// A name and a tab for each filter.
     names: Vec<Vec<u8>>,
     copier: LineCopier,
+    /// The count that means "or more".
+    most: Option<u64>,
     wanted: Vec<u64>,
     found: Found,
 }
 
 impl<'a> Emit<'a> {
-    fn new(args: &'a CheckArgs, filters: &[&Path], output: Output, terminator: u8) -> Self {
+    fn new(
+        args: &'a CheckArgs,
+        filters: &[&Path],
+        most: Option<u64>,
+        output: Output,
+        terminator: u8,
+    ) -> Self {
         let name = |path: &&Path| format!("{}\t", display_name(path)).into_bytes();
         Self {
             args,
             names: filters.iter().map(name).collect(),
             copier: LineCopier::new(output, terminator),
+            most,
             wanted: Vec::new(),
             found: Found::default(),
         }
@@ -146,6 +176,15 @@ impl Visit<Answers> for Emit<'_> {
             }
             return Ok(Flow::GoOn);
         }
+        if self.args.times {
+            for line in mask::runs(&self.wanted, batch.len()).flatten() {
+                let times = answers.times[line];
+                self.found.at_most += u64::from(Some(times) == self.most);
+                let times = format!("{times}\t");
+                self.copier.prefixed(times.as_bytes(), batch, line)?;
+            }
+            return Ok(Flow::GoOn);
+        }
         self.copier.lines(batch, &self.wanted)?;
         Ok(Flow::GoOn)
     }
@@ -173,6 +212,10 @@ fn summary(args: &CheckArgs, asked: &Asked, found: &Found, started: Instant) -> 
     table.count_if_any("empty", "empty lines left out", counts.left_out);
     table.count_if_any("no_key", "without a key (not in the filter)", counts.no_key);
     table.count_if_any("not_url", "not URLs (asked as they are)", not_url);
+    if let Some(most) = asked.most_times() {
+        let label = format!("counts of {most} (or more)");
+        table.count_if_any("saturated", &label, found.at_most);
+    }
     table.row("error", "error", figure(error), error);
     table.row("printed", "", "", found.printed);
     let seconds = started.elapsed().as_secs_f64();

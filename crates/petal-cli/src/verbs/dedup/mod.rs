@@ -3,11 +3,12 @@
 //! Owns the run: batch by batch, in order, from digests to verdicts to
 //! output. Reading and hashing are [`crate::walk`]'s and [`crate::keys`]', what
 //! is remembered is [`crate::seen`]'s, where lines go [`emit`]'s, what survives
-//! an interruption [`state`]'s.
+//! an interruption [`state`]'s. A run with `--window` is [`window`]'s.
 
 mod emit;
 mod places;
 mod state;
+mod window;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,6 +44,9 @@ struct Totals {
 
 /// Runs the verb.
 pub(crate) fn run(args: &DedupArgs) -> Result<ExitCode> {
+    if let Some(span) = &args.window {
+        return window::run(args, span);
+    }
     let setup = Setup::new(args)?;
     let state = match &args.state {
         Some(path) => State::open(path, &setup, args)?,
@@ -74,6 +78,9 @@ impl Setup {
         let budget = params::budget(args.run.memory.as_deref())?;
         let error = args.fpr.as_deref().map(params::fpr).transpose()?;
         let items = args.items.as_deref().map(params::items).transpose()?;
+        if items.is_some() && error.is_none() {
+            bail!("-n is for a filter of a given error: add -p, or leave it out");
+        }
         if args.repeated && args.state.is_some() {
             bail!(
                 "-d needs to know which repeats it has printed, which --state does not keep: use -D, or leave --state out"
@@ -151,7 +158,12 @@ impl<'a> Run<'a> {
         let mut reported = None;
         let seen = match state.take_filter() {
             Some(filter) => {
-                let seen = Seen::resume(filter, setup.budget, args.when_full, state.loss())?;
+                let seen = Seen::resume(
+                    filter,
+                    setup.budget,
+                    args.when_full.unwrap_or_default(),
+                    state.loss(),
+                )?;
                 let most = format_size(setup.budget);
                 report::plan(
                     &args.run,
@@ -175,7 +187,11 @@ impl<'a> Run<'a> {
                     report::plan(&args.run, &plan);
                 }
                 state.check_room(plan.peak())?;
-                Seen::new(&plan, setup.identity.clone(), args.when_full)?
+                Seen::new(
+                    &plan,
+                    setup.identity.clone(),
+                    args.when_full.unwrap_or_default(),
+                )?
             }
         };
         let emit = Emit::open(args, setup.lines.terminator, state.kept_outputs())?;
@@ -311,7 +327,8 @@ impl<'a> Run<'a> {
         let counts = self.totals.keys;
         let mut table = Table::default();
         table.count("lines", "lines read", self.totals.lines);
-        let unique = if self.seen.is_full() && self.args.when_full == WhenFull::Pass {
+        let when_full = self.args.when_full.unwrap_or_default();
+        let unique = if self.seen.is_full() && when_full == WhenFull::Pass {
             "unique, or not remembered"
         } else {
             "unique"
@@ -335,9 +352,9 @@ impl<'a> Run<'a> {
             figure(expected),
             expected,
         );
-        if self.seen.is_full() && self.args.when_full != WhenFull::Stop {
+        if self.seen.is_full() && when_full != WhenFull::Stop {
             let error = self.seen.error_now();
-            let label = match self.args.when_full {
+            let label = match when_full {
                 WhenFull::Pass => "memory full: later lines were not remembered; error",
                 _ => "memory full: the error has come to",
             };

@@ -1,0 +1,333 @@
+//! `petal dedup --window`.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use crate::support::{Folder, petal, run, run_with};
+
+/// SplitMix64.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut x = *state;
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Whatever is drawn from few keys and from many, against the last place of
+/// each key: a repeat within the window is never printed, a line from before
+/// the window and a generation always.
+#[test]
+fn a_window_of_lines_has_the_last_ones() {
+    const WINDOW: u64 = 1400;
+    let mut state = 7;
+    let keys: Vec<u64> = (0..60_000)
+        .map(|_| {
+            let wide = !random(&mut state).is_multiple_of(3);
+            random(&mut state) % if wide { 6000 } else { 60 }
+        })
+        .collect();
+    let text: String = keys.iter().map(|key| format!("{key}\n")).collect();
+    let window = WINDOW.to_string();
+    let ran = run_with(
+        ["dedup", "--window", &window, "--summary", "json"],
+        text.as_bytes(),
+    );
+    let ran = ran.ends_with(0);
+    let printed = String::from_utf8(ran.stdout.clone()).unwrap();
+    let mut printed = printed.lines().peekable();
+    let mut last: HashMap<u64, usize> = HashMap::new();
+    let (mut new, mut forgotten, mut wrong) = (0, 0, 0);
+    for (at, key) in keys.iter().enumerate() {
+        // Distinct lines in between are what the window counts.
+        let between = last.insert(*key, at).map(|before| {
+            let mut between: Vec<u64> = keys[before + 1..at].to_vec();
+            between.sort_unstable();
+            between.dedup();
+            (at - before, between.len() as u64)
+        });
+        let was_printed = printed.next_if(|line| *line == key.to_string()).is_some();
+        match between {
+            None => wrong += u32::from(!was_printed),
+            Some((lines, _)) if lines as u64 <= WINDOW => {
+                assert!(!was_printed, "line {at} came {lines} lines before");
+            }
+            // Each key counts once a generation, so at least this often.
+            Some((_, distinct)) if distinct > WINDOW + WINDOW / 14 + 1 => {
+                wrong += u32::from(!was_printed);
+                forgotten += 1;
+            }
+            Some(_) => {}
+        }
+        new += u64::from(was_printed);
+    }
+    assert_eq!(printed.next(), None);
+    assert!(forgotten > 1000, "{forgotten}");
+    assert_eq!(ran.json_count("unique") as u64, new);
+    assert_eq!(
+        ran.json_count("unique") + ran.json_count("repeated"),
+        keys.len()
+    );
+    // New lines at up to 1e-6 each; three wrong ones are as rare as 5 sigma.
+    let expected = ran.json("expected_dropped");
+    assert!((0.005..0.034).contains(&expected), "{expected}");
+    assert!(wrong <= 2, "{wrong}");
+}
+
+/// The same by time, with a clock that jumps.
+#[test]
+fn a_window_of_time_has_what_was_seen_last_within_it() {
+    const WINDOW: u64 = 3600;
+    let mut state = 5;
+    let (mut now, mut text) = (1_700_000_000, String::new());
+    let mut expected = Vec::new();
+    let mut last: HashMap<u64, u64> = HashMap::new();
+    for _ in 0..30_000 {
+        now += match random(&mut state) % 1000 {
+            0 => 5 * WINDOW,
+            1..100 => 60,
+            _ => 1,
+        };
+        let key = random(&mut state) % 3000;
+        text += &format!("{now} {key}\n");
+        let before = last.insert(key, now).map(|before| now - before);
+        expected.push((now, key, before));
+    }
+    let flags = "dedup --window 1h --time-field 1 --field 2 --summary json --delimiter";
+    let args: Vec<&str> = flags.split(' ').chain([" "]).collect();
+    let ran = run_with(&args, text.as_bytes()).ends_with(0);
+    let printed = String::from_utf8(ran.stdout).unwrap();
+    let mut printed = printed.lines().peekable();
+    let mut again = 0;
+    for (now, key, before) in expected {
+        let line = format!("{now} {key}");
+        let was_printed = printed.next_if(|printed| **printed == line).is_some();
+        match before {
+            None => assert!(was_printed, "{line} is new"),
+            Some(age) if age <= WINDOW => assert!(!was_printed, "{line}: {age} s after"),
+            Some(age) if age > WINDOW + WINDOW.div_ceil(14) => {
+                assert!(was_printed, "{line}: {age} s after");
+                again += 1;
+            }
+            Some(_) => {}
+        }
+    }
+    assert_eq!(printed.next(), None);
+    assert!(again > 1000, "{again}");
+}
+
+#[test]
+fn a_repeat_starts_the_window_anew() {
+    let folder = Folder::new();
+    // Every half hour, for a day; then after two hours.
+    let mut text: String = (0..48).map(|i| format!("{},a\n", i * 1800)).collect();
+    text += &format!("{},a\n", 47 * 1800 + 7200);
+    folder.file("log", text);
+    let ran = folder
+        .petal("dedup log --window 1h --time-field 1 --field 2 --delimiter ,")
+        .ends_with(0);
+    assert_eq!(ran.stdout, b"0,a\n91800,a\n");
+}
+
+#[test]
+fn lines_without_a_time_and_late_ones_are_kept_counted_and_named() {
+    let folder = Folder::new();
+    folder.file(
+        "log",
+        "1700000000 a\nyesterday a\n a\n2023-11-14T22:13:21Z a\n\
+         1700007200.5 b\n1700007100 b\n1700000000 c\n1700000000 c\n1700007200.5 b\nalone\n",
+    );
+    let args = [
+        "dedup",
+        "log",
+        "--window",
+        "1h",
+        "--time-field",
+        "1",
+        "--field",
+        "2",
+        "--delimiter",
+        " ",
+        "--summary",
+        "json",
+    ];
+    let output = petal(args).current_dir(folder.path(".")).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "1700000000 a\nyesterday a\n a\n1700007200.5 b\n1700000000 c\n1700000000 c\nalone\n"
+    );
+    for words in [
+        "warning: log:2: has no readable time: \"yesterday a\"",
+        "warning: log:7: is older than the window",
+        "\"no_time\":2",
+        "\"late\":2",
+        "\"no_field\":1",
+        "\"unique\":2",
+        "\"repeated\":3",
+    ] {
+        assert!(stderr.contains(words), "{words} is not in {stderr}");
+    }
+    assert_eq!(stderr.matches("warning").count(), 2, "{stderr}");
+}
+
+/// Lines of a burst that is more than planned.
+#[test]
+fn a_full_window_does_what_it_is_told() {
+    let folder = Folder::new();
+    let text: String = (0..3000).map(|i| format!("5,{i}\n")).collect();
+    folder.file("burst", text.clone() + &text);
+    let line =
+        "dedup burst --window 1h --time-field 1 --field 2 --delimiter , -n 1400 --summary json";
+    // 14 generations and the one that is being filled, of 100 each.
+    let ran = folder.petal(&format!("{line} --when-full stop"));
+    let stopped = ran.refused(&["window of 1 h is full", "1,400", "-n", "--when-full"]);
+    assert_eq!(stopped.stdout, &text.as_bytes()[..stopped.stdout.len()]);
+    assert_eq!(stopped.json("lines"), 1500.0);
+    assert_eq!(stopped.json("unique"), 1500.0);
+
+    let passed = folder
+        .petal(&format!("{line} --when-full pass"))
+        .ends_with(0);
+    assert_eq!(passed.json("unique"), 4500.0);
+    assert_eq!(passed.json("repeated"), 1500.0);
+    assert!(passed.json("passed") >= 3000.0);
+    assert!(!passed.stderr.contains("warning"));
+
+    for flags in ["", " --when-full loosen"] {
+        let short = folder.petal(&format!("{line}{flags}")).ends_with(0);
+        assert!(
+            short.stderr.contains("warning: more than the 1,400"),
+            "{}",
+            short.stderr
+        );
+        assert_eq!(short.json("unique"), 6000.0);
+        assert!(short.json("shortened") > 30.0);
+        assert_eq!(short.json("shortest"), 0.0);
+    }
+    // Room comes back with time.
+    let later: String = (0..6000).map(|i| format!("{},{i}\n", 10 * i)).collect();
+    folder.file("slow", later);
+    let ran = folder
+        .petal("dedup slow --window 1h --time-field 1 --field 2 --delimiter , -n 1400 --when-full stop --summary json")
+        .ends_with(0);
+    assert_eq!((ran.json("unique"), ran.json("passed")), (6000.0, 0.0));
+}
+
+#[test]
+fn repeats_go_where_they_are_asked_for() {
+    let folder = Folder::new();
+    folder.file("list", "a\nb\na\nc\nb\n");
+    let ran = folder
+        .petal("dedup list --window 10 --repeats-to again -o out")
+        .ends_with(0);
+    assert!(ran.stdout.is_empty());
+    assert_eq!(std::fs::read(folder.path("out")).unwrap(), b"a\nb\nc\n");
+    assert_eq!(std::fs::read(folder.path("again")).unwrap(), b"a\nb\n");
+    let ran = folder.petal("dedup list --window 1h -D").ends_with(0);
+    assert_eq!(ran.stdout, b"a\nb\n");
+}
+
+/// `tail -f log | petal dedup --window 1h`: a line is there before the next
+/// one comes, however long that takes.
+#[test]
+fn lines_of_an_open_pipe_appear_while_it_idles() {
+    for threads in ["1", "2", "8"] {
+        for span in ["1h", "1000"] {
+            let mut child = petal(["dedup", "-q", "--window", span, "-j", threads])
+                .stdin(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            let mut stdout = child.stdout.take().unwrap();
+            for (line, expected) in [
+                ("one\n", "one\n"),
+                ("one\ntwo\n", "two\n"),
+                ("two\n3\n", "3\n"),
+            ] {
+                stdin.write_all(line.as_bytes()).unwrap();
+                let mut got = vec![0; expected.len()];
+                stdout.read_exact(&mut got).unwrap();
+                assert_eq!(got, expected.as_bytes());
+            }
+            drop(stdin);
+            assert_eq!(child.wait().unwrap().code(), Some(0));
+        }
+    }
+}
+
+/// A reader that goes away ends the run, and a killed one leaves no output
+/// that looks complete.
+#[test]
+fn a_killed_run_leaves_the_old_output() {
+    let folder = Folder::new();
+    folder.file("out", "old\n");
+    let mut child = folder
+        .command("dedup -q --window 1h -o out")
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"new\n").unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(std::fs::read(folder.path("out")).unwrap(), b"old\n");
+}
+
+#[test]
+fn what_does_not_go_with_a_window_is_refused() {
+    let folder = Folder::new();
+    folder.file("list", "1,a\n");
+    for (flags, words) in [
+        ("--window 0", &["--window", "nothing is within it"][..]),
+        ("--window 5x", &["unknown unit", "24h"]),
+        ("--window=-1h", &["must not be negative"]),
+        ("--window 1h --state s", &["--state", "--window"]),
+        ("--window 1h -d", &["-d", "-D"]),
+        ("--window 10 -n 5", &["-n", "window of time"]),
+        ("--window 10 --when-full pass", &["--when-full"]),
+        (
+            "--window 10 --time-field 1 --delimiter ,",
+            &["--time-field"],
+        ),
+        (
+            "--window 1h --time-field 0 --delimiter ,",
+            &["counted from 1"],
+        ),
+        ("--window 1h --time-field 1 --delimiter ,,", &["one byte"]),
+        ("--window 1h --time-field 1", &["--delimiter"]),
+        ("--time-field 1 --delimiter ,", &["--window"]),
+        ("--delimiter ,", &["--field"]),
+        ("-n 5", &["-p"]),
+        ("--window 1h --delimiter ,", &["--field"]),
+        ("--window 1T -p 1e-12", &["1e-12"]),
+        (
+            "--window 10G --memory 64M",
+            &["memory budget", "shorter --window"],
+        ),
+        ("--window 1h -n 1G --memory 64M", &["smaller -n"]),
+        ("--window 1h -p 2", &["-p"]),
+        ("--window 1h missing", &["missing"]),
+        ("--window 1h -o list --repeats-to list", &["list"]),
+    ] {
+        folder.petal(&format!("dedup list {flags}")).refused(words);
+    }
+    assert_eq!(folder.names(), ["list"]);
+    // What is not said is made to fit.
+    let ran = folder.petal("dedup list --window 1h --memory 16M --summary json");
+    let capacity = ran.ends_with(0).json("capacity");
+    assert!((1e5..1e7).contains(&capacity), "{capacity}");
+}
+
+#[test]
+fn the_plan_is_shown() {
+    let ran = run(["dedup", "--window", "24h", "-n", "1M"]).ends_with(0);
+    assert!(
+        ran.stderr
+            .contains("MiB: a window over the last 24 h, up to 1,000,000 distinct"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("an error of 1e-6"), "{}", ran.stderr);
+}
