@@ -335,6 +335,7 @@ fn the_memory_is_the_planned_one_on_several_threads() {
             ("many --memory 24M -p 1e-3", 24.0),
             ("many --memory 12M", 12.0),
             ("many --memory 24M -d", 24.0),
+            ("many --memory 24M --window 1h -n 2500k", 24.0),
         ] {
             let line = format!("dedup {flags} --when-full pass -j {threads} --summary json");
             let peak = folder.petal(&line).ends_with(0).json("peak_memory");

@@ -15,7 +15,15 @@ fn kind<'a>(answer: &'a Value, name: &str) -> &'a Value {
 fn two_of_keys_error_and_bytes_give_the_third() {
     let folder = Folder::new();
     let sized = folder.json("plan -n 1M -p 1e-4 --json");
-    for name in ["bloom", "classic", "growable, n declared", "digests"] {
+    for name in [
+        "bloom",
+        "classic",
+        "growable, n declared",
+        "digests",
+        "counting",
+        "deletable",
+        "window",
+    ] {
         let row = kind(&sized, name);
         assert!(row["error"].as_f64().unwrap() <= 1e-4, "{row}");
         let bytes = row["bytes"].as_u64().unwrap();

@@ -62,6 +62,16 @@ pub(super) struct Row {
 /// Every kind's answer.
 pub(super) fn rows(question: Question, collisions: Collisions) -> Vec<Row> {
     let row = |kind, cost| Row { kind, cost };
+    let mut rows = rows_that_keep(question, collisions);
+    rows.push(row("counting", counting(question, collisions)));
+    rows.push(row("deletable", deletable(question, collisions)));
+    rows.push(row("window", window(question, collisions)));
+    rows
+}
+
+/// The answers of the kinds that forget nothing.
+pub(super) fn rows_that_keep(question: Question, collisions: Collisions) -> Vec<Row> {
+    let row = |kind, cost| Row { kind, cost };
     vec![
         row("bloom", bloom(question, collisions)),
         row("classic", classic(given(question), collisions)),
@@ -196,28 +206,94 @@ fn growable(question: Question, declared: bool, collisions: Collisions) -> Resul
         }
     };
     let chain = |items: u64, error: f64| chain(plan(items, error)?, items, collisions);
+    solved(question, collisions, chain)
+}
+
+/// The answer of a kind of which only the cost for keys and error is known.
+fn solved(
+    question: Question,
+    collisions: Collisions,
+    cost: impl Fn(u64, f64) -> Result<Cost>,
+) -> Result<Cost> {
     match question {
-        Question::ItemsError { items, error } => chain(items, error),
+        Question::ItemsError { items, error } => cost(items, error),
         Question::ItemsBytes { items, bytes } => {
-            // The least error whose chain fits, to about one per cent: in
-            // steps of the exponent, as the size is linear in it.
+            // The least error that fits, to about one per cent: in steps of
+            // the exponent, as the size is linear in it.
             let error_of = |step: u64| 0.9 * 0.99f64.powi(i32::try_from(step).unwrap_or(i32::MAX));
-            let fits = |step| chain(items, error_of(step)).is_ok_and(|cost| cost.bytes() <= bytes);
+            let fits = |step| cost(items, error_of(step)).is_ok_and(|cost| cost.bytes() <= bytes);
             match most(0, 2750, fits) {
-                Some(step) => chain(items, error_of(step)),
+                Some(step) => cost(items, error_of(step)),
                 None => bail!("too few bytes for so many keys"),
             }
         }
         Question::BytesError { bytes, error } => {
-            let fits = |items| chain(items, error).is_ok_and(|cost| cost.bytes() <= bytes);
-            // No chain takes more keys than one filter of its size.
-            let bound = sizing::best_split_within(bytes, error, collisions)?.1;
-            match most(1, bound, fits) {
-                Some(items) => chain(items, error),
+            let fits = |items| cost(items, error).is_ok_and(|cost| cost.bytes() <= bytes);
+            // More than twice those of a Bloom filter of its size are in none.
+            let (_, bound) = sizing::best_split_within(bytes, error, collisions)?;
+            match most(1, bound.saturating_mul(2).min(MAX_ITEMS), fits) {
+                Some(items) => cost(items, error),
                 None => bail!("too few bytes"),
             }
         }
     }
+}
+
+/// The Bloom filter with counters of 4 bits.
+fn counting(question: Question, collisions: Collisions) -> Result<Cost> {
+    const BITS: u64 = 4;
+    let of_bits = match question {
+        Question::ItemsError { .. } => question,
+        Question::ItemsBytes { items, bytes } => Question::ItemsBytes {
+            items,
+            bytes: bytes / BITS,
+        },
+        Question::BytesError { bytes, error } => Question::BytesError {
+            bytes: bytes / BITS,
+            error,
+        },
+    };
+    let cost = bloom(of_bits, collisions)?;
+    Ok(Cost {
+        bits: cost.bits.saturating_mul(BITS),
+        // Those of a block are neighbours: 4 for one of 8 words, 2 for 4.
+        lines: cost.hashes.map_or(cost.lines, |words| words.div_ceil(2)),
+        ..cost
+    })
+}
+
+/// The quotient filter, for keys that do not come repeatedly.
+fn deletable(question: Question, collisions: Collisions) -> Result<Cost> {
+    solved(question, collisions, |items, error| {
+        let geometry = sizing::deletable_for(items, error, collisions)?;
+        Ok(Cost {
+            items,
+            bits: geometry.bits(),
+            error: sizing::deletable_error(geometry, items),
+            regions: None,
+            hashes: None,
+            // The offset, the bits of the block, and mostly one of remainders.
+            lines: 3,
+            stages: None,
+        })
+    })
+}
+
+/// The window over so many keys.
+fn window(question: Question, collisions: Collisions) -> Result<Cost> {
+    solved(question, collisions, |items, error| {
+        let geometry = sizing::window_for(items, error, sizing::DEFAULT_GENERATIONS, collisions)?;
+        let keys = sizing::generation_keys(geometry, items);
+        Ok(Cost {
+            items,
+            bits: geometry.bits(),
+            error: sizing::window_error(geometry, keys, collisions),
+            regions: Some(geometry.regions()),
+            hashes: Some(geometry.regions() * geometry.parts()),
+            lines: geometry.regions(),
+            stages: None,
+        })
+    })
 }
 
 /// The chain that holds `items` keys.

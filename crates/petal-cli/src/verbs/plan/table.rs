@@ -23,7 +23,7 @@ fn lines(items: u64, collisions: Collisions) -> Vec<Line> {
             let error = format!("1e-{digits}").parse().unwrap_or(1.0);
             Line {
                 error,
-                rows: cost::rows(Question::ItemsError { items, error }, collisions),
+                rows: cost::rows_that_keep(Question::ItemsError { items, error }, collisions),
             }
         })
         .collect()
@@ -66,6 +66,9 @@ pub(super) fn text(items: u64, collisions: Collisions) -> String {
          `classic` one for each of its k bits.\n\n{}",
         format_count(items),
         columns(&cells)
+    );
+    text.push_str(
+        "\nKinds that forget (counting, deletable, window) are in `petal plan -n N -p P`.\n",
     );
     if gaps {
         text.push_str(
