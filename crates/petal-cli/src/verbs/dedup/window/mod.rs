@@ -34,7 +34,7 @@ use stamp::{StampedKeys, StampedLines, TimeField};
 const ERROR: f64 = 1e-6;
 
 /// Lines that a window of time is for, if nothing is said and the memory holds
-/// them: 59 MiB at the default error.
+/// them: 49 MiB at the default error.
 const ITEMS: u64 = 10_000_000;
 
 /// Bytes of a line that a warning shows.
