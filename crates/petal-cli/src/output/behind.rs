@@ -36,7 +36,7 @@ struct State {
     empty: Vec<Vec<u8>>,
     /// A piece is being written.
     busy: bool,
-    /// Why writing a piece has failed, until somebody is told.
+    /// Why writing a piece has failed: nothing is written after it.
     failed: Option<io::Error>,
     /// Nothing more will come.
     closed: bool,
@@ -132,11 +132,18 @@ impl Drop for Behind {
 
 impl State {
     /// Why it cannot go on, if it cannot.
-    fn check(&mut self) -> io::Result<()> {
+    fn check(&self) -> io::Result<()> {
         if self.died {
             return Err(io::Error::other("a thread of petal has died"));
         }
-        self.failed.take().map_or(Ok(()), Err)
+        match &self.failed {
+            None => Ok(()),
+            // The same each time it is asked for.
+            Some(error) => Err(match error.raw_os_error() {
+                Some(code) => io::Error::from_raw_os_error(code),
+                None => io::Error::new(error.kind(), error.to_string()),
+            }),
+        }
     }
 }
 
@@ -195,5 +202,34 @@ impl Drop for Watch<'_> {
             drop(state);
             self.0.changed.notify_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    /// What follows a failure is refused for good, or there would be a hole in
+    /// the output.
+    #[test]
+    fn nothing_is_taken_after_a_failure() {
+        let for_reading = File::open("/dev/null").unwrap();
+        let frames = Frames::new(for_reading, None, true);
+        let Ok(mut behind) = Behind::new(Box::new(frames)) else {
+            panic!("the system grants a thread");
+        };
+        let full = vec![b'x'; 2 * BUFFER];
+        let mut told = Vec::new();
+        for _ in 0..3 {
+            let refused = behind.write_all(&full).and(behind.settle().map(drop));
+            told.push(refused.unwrap_err().raw_os_error());
+            // It was told once, and is told again.
+            assert!(behind.settle().is_err());
+            assert!(behind.write_all(&full).is_err());
+        }
+        assert!(told[0].is_some());
+        assert!(told.iter().all(|&code| code == told[0]));
     }
 }

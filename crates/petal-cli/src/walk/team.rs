@@ -263,7 +263,11 @@ impl<P: Prepare> Shared<P> {
                 return;
             }
             drop(state);
-            let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+            let Ok(source) = self.source.lock() else {
+                // Whoever read has died, and with him the lines that he had
+                // taken: nothing may follow these.
+                return;
+            };
             self.produce(source);
         }
     }

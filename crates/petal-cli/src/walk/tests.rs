@@ -168,6 +168,64 @@ fn a_helper_that_dies_is_an_error_not_the_end() {
     assert!(seen.lines.is_empty());
 }
 
+/// Dies before anybody knows where its batch comes.
+struct DiesLooking;
+
+impl Prepare for DiesLooking {
+    type Ready = Vec<usize>;
+
+    fn buffer(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    fn look(&self, batch: &Batch) -> Result<()> {
+        let helps = std::thread::current().name() == Some("petal helper");
+        if helps && batch.iter().any(|line| line == b"LOOK") {
+            std::panic::resume_unwind(Box::new("dies without a message"));
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, batch: &Batch, ready: &mut Vec<usize>) -> Result<()> {
+        FINE.prepare(batch, ready)
+    }
+}
+
+/// What was read but has no place in the queue yet is lost with its helper:
+/// nothing behind it may be visited.
+#[test]
+fn nothing_follows_the_lines_that_a_helper_took_with_it() {
+    let mut text = String::new();
+    for i in 0..100_000 {
+        text += &if i == 30_000 {
+            "LOOK\n".into()
+        } else {
+            format!("line {i}\n")
+        };
+    }
+    for _ in 0..40 {
+        // A pipe: the caller does not help.
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&reader);
+        let path = PathBuf::from(format!("/proc/self/fd/{fd}"));
+        let text = text.clone();
+        let feeder = std::thread::spawn(move || {
+            // Fails when nobody reads any more.
+            let _ = writer.write_all(text.as_bytes());
+        });
+        let mut seen = Seen::default();
+        let error = walk(&[path], 4)
+            .each(&Arc::new(DiesLooking), &mut seen)
+            .unwrap_err();
+        assert!(error.to_string().contains("died"), "{error}");
+        assert!(seen.lines.len() <= 30_000);
+        let numbers = seen.lines.iter().map(|&(_, number, _)| number);
+        assert!(numbers.eq(1..=seen.lines.len() as u64), "lines are missing");
+        drop(reader);
+        feeder.join().unwrap();
+    }
+}
+
 /// Flushing comes when all is visited and before more is waited for; a walk
 /// that is not wanted any more ends while its reader waits.
 #[test]
