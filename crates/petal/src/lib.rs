@@ -28,8 +28,9 @@
 //!   Whoever *chooses* the keys can break this, unless the hasher is
 //!   [`KeyHasher::Keyed`].
 //! * **The same bits.** The same keys and parameters give the same bits, in any
-//!   order (but for a window, which is about the order), on every machine: hashes,
-//!   layout and file are specified.
+//!   order, on every machine: hashes, layout and file are specified. (But for a
+//!   window, which is about the order, and a [`DigestSet`], whose table is spread
+//!   at random so that nobody can choose keys that pile up.)
 //! * **No surprise.** Constructors and files are checked before memory is
 //!   allocated; no bytes make a reader panic; saving is atomic.
 //!

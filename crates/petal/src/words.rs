@@ -58,7 +58,8 @@ enum Owner {
 unsafe impl Send for Words {}
 // SAFETY: `&Words` gives reads only, and nothing in this process changes the
 // words behind a shared reference, but for a file that somebody maps for
-// reading while it is written in place, which `open_mapped` forbids.
+// reading while it is written in place: `open_mapped` and `measure` tell their
+// callers not to.
 #[expect(unsafe_code, reason = "a raw pointer into memory that the value owns")]
 unsafe impl Sync for Words {}
 

@@ -138,6 +138,7 @@ pub(crate) fn each_digest(
     flags: impl Fn(&[u8; 64]) -> u64,
     mut probe: impl FnMut(u64) -> u8,
 ) -> u64 {
+    debug_assert!(mask.len() >= digests.len().div_ceil(64));
     let mut count = 0;
     for (chunk, word) in digests.chunks(64).zip(mask) {
         let mut values = [0; 64];

@@ -61,7 +61,7 @@ impl<'a, const W: usize, const R: usize> Blocks<'a, W, R> {
     #[inline(always)]
     pub(crate) fn new(words: &'a [u64], region_blocks: u64) -> Self {
         let all = words.as_chunks().0;
-        assert!(all.len() as u64 == R as u64 * region_blocks);
+        assert!(Some(all.len() as u64) == region_blocks.checked_mul(R as u64));
         Self { all, region_blocks }
     }
 
@@ -90,7 +90,7 @@ impl<'a, const W: usize, const R: usize> BlocksMut<'a, W, R> {
     #[inline(always)]
     pub(crate) fn new(words: &'a mut [u64], region_blocks: u64) -> Self {
         let all = words.as_chunks_mut().0;
-        assert!(all.len() as u64 == R as u64 * region_blocks);
+        assert!(Some(all.len() as u64) == region_blocks.checked_mul(R as u64));
         Self { all, region_blocks }
     }
 
@@ -177,5 +177,11 @@ mod tests {
     #[should_panic(expected = "assertion failed")]
     fn missing_blocks_are_noticed() {
         let _ = Blocks::<8, 2>::new(&[0; 8 * 19], 10);
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn a_product_that_wraps_is_noticed() {
+        let _ = Blocks::<8, 4>::new(&[], 1 << 62);
     }
 }

@@ -59,6 +59,10 @@ impl AnyFilter {
     /// a file for reading while one is at work on it, in this process or
     /// another; [`Self::open`] it instead.
     ///
+    /// Damage that was not looked for is saved with the rest: a mapped filter
+    /// that is saved gets checksums of the words as they are. [`verify`] the
+    /// file first.
+    ///
     /// # Errors
     /// As for [`Self::open`].
     pub fn open_mapped(path: impl AsRef<Path>, secret: Option<&Secret>) -> Result<Self> {
@@ -178,7 +182,9 @@ pub struct Measure {
 
 /// Measures the words of a file. The secret of a keyed filter is not needed.
 /// The file is mapped, as by [`AnyFilter::open_mapped`], and its payload is
-/// not verified. A file that a writer is at work on is measured as it stands.
+/// not verified. One that a [`crate::MappedWriter`] left unfinished is
+/// measured as it stands; as with every mapped file, no writer may be at work
+/// on it meanwhile.
 ///
 /// # Errors
 /// As for [`AnyFilter::open_mapped`], the secret aside.
