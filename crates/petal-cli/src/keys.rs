@@ -19,7 +19,11 @@ use crate::secret::read_secret;
 use crate::walk::Prepare;
 
 /// The identity of the keys that the flags describe.
-pub(crate) fn identity(args: &args::KeyArgs, secret: Option<Secret>) -> Result<Identity> {
+pub(crate) fn identity(
+    args: &args::KeyArgs,
+    records: &args::RecordArgs,
+    secret: Option<Secret>,
+) -> Result<Identity> {
     if !args.strip_param.is_empty() && args.form != args::Form::Url {
         bail!("--strip-param belongs to URLs: add `--as url`");
     }
@@ -32,6 +36,8 @@ pub(crate) fn identity(args: &args::KeyArgs, secret: Option<Secret>) -> Result<I
         args::Form::Int => Form::Int,
     };
     let mut normalisation = Normalisation::lines()
+        // A CR belongs to the end of a line, not to that of a NUL record.
+        .with_cr_trimmed(!records.null)
         .with_ignore_case(args.ignore_case)
         .with_form(form)?;
     if let (Some(number), Some(delimiter)) = (args.field, &args.delimiter) {

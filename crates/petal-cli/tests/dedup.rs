@@ -64,6 +64,8 @@ fn lines_are_bytes_and_come_out_as_they_were() {
         dedup(&["-j", "2"], input, expected);
     }
     dedup(&["-0"], b"a\nb\0a\nb\0c", b"a\nb\0c");
+    // A CR at its end is a part of a NUL record.
+    dedup(&["-0"], b"a\r\0a\0a\r\0", b"a\r\0a\0");
     let long = [vec![b'x'; 3 << 20], b"\n".to_vec()].concat();
     dedup(
         &[],

@@ -304,6 +304,7 @@ fn flags_that_do_not_go_together_are_refused() {
     folder.file("b", "1\n");
     for (line, words) in [
         ("dedup --exact a -p 0.1", &["--fpr"][..]),
+        ("dedup --exact a --window 5", &["--window"]),
         ("dedup -u a", &["--exact"]),
         ("dedup -c a", &["--exact"]),
         ("dedup --exact -u -c a", &["--count"]),

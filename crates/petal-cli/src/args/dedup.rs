@@ -26,11 +26,11 @@ is repeated: delivery is at least once. With -o the file is cut back to the last
 
 With --window a line is dropped if an equal one was seen within the window, whether that was \
 printed or not: each repeat starts the window of its line anew, so a line that never pauses for \
-so long is printed once. Lines are forgotten in steps of a fourteenth of the window: a line is \
-never forgotten early, and up to that much late. A window in lines counts the distinct ones of \
-each fourteenth. The time is that of arrival, or what --time-field says, in seconds since \
+so long is printed once. Lines are forgotten in steps of a fourteenth of the window, rounded up: a \
+line is never forgotten early, and up to one step late (a window of fewer than 14 lines is one of \
+14). A window in lines counts the distinct ones of each step. The time is that of arrival, or what --time-field says, in seconds since \
 1970 (such as 1700000000.25) or RFC 3339 (2023-11-14T22:13:20Z); times after 2500 are not \
-read. A line without a readable time is printed and not remembered, and so is one whose time \
+read. A line that is older than one before it is remembered as if it came with the latest time. A line without a readable time is printed and not remembered, and so is one whose time \
 lies more than a window before the latest. The key is the whole line, its time included, \
 unless --field says otherwise."
 )]
@@ -64,8 +64,8 @@ pub(crate) struct DedupArgs {
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) items: Option<String>,
 
-    /// Drop only lines that were seen within the last so many lines (50k, 1M)
-    /// or stretch of time (90s, 30m, 24h, 7d) [default of -p: 1e-6].
+    /// Drop only lines that were seen within about the last so many distinct
+    /// lines (50k, 1M) or stretch of time (90s, 30m, 24h, 7d) [default of -p: 1e-6].
     #[arg(long, value_name = "SPAN", allow_negative_numbers = true)]
     pub(crate) window: Option<String>,
 
@@ -116,7 +116,7 @@ pub(crate) struct DedupArgs {
     #[arg(
         long,
         conflicts_with_all = ["fpr", "items", "repeated", "all_repeated", "repeats_to", "part",
-                              "when_full", "state", "secret_file"],
+                              "when_full", "state", "save_every", "secret_file", "window", "time_field"],
         help_heading = "Exact"
     )]
     pub(crate) exact: bool,

@@ -92,7 +92,7 @@ pub(crate) struct KeyArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// The bytes of the line, without the CR of a CRLF.
+    /// The bytes of the line, without the CR of a CRLF (with -0: all of them).
     Line,
     /// The canonical form of a URL: host case, default port, dot segments,
     /// percent-encoding, fragment. Other lines are compared as they are.

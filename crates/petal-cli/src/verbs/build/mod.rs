@@ -27,7 +27,7 @@ use fill::{Fill, Filled};
 /// Runs the verb.
 pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let started = Instant::now();
-    let identity = keys::identity(&args.keys, keys::secret(&args.secret)?)?;
+    let identity = keys::identity(&args.keys, &args.records, keys::secret(&args.secret)?)?;
     let error = params::fpr(&args.fpr)?;
     let counting = counting(args)?;
     let (span, items) = span_and_items(args)?;

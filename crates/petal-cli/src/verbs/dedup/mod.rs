@@ -73,7 +73,7 @@ struct Setup {
 
 impl Setup {
     fn new(args: &DedupArgs) -> Result<Self> {
-        let identity = keys::identity(&args.keys, keys::secret(&args.secret)?)?;
+        let identity = keys::identity(&args.keys, &args.records, keys::secret(&args.secret)?)?;
         let part = args.part.as_deref().map(Part::parse).transpose()?;
         let budget = params::budget(args.run.memory.as_deref())?;
         let error = args.fpr.as_deref().map(params::fpr).transpose()?;

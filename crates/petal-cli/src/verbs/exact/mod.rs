@@ -120,7 +120,7 @@ impl Work<'_> {
         let budget = params::budget(self.run.memory.as_deref())?;
         let terminator = keys::terminator(self.records);
         let lines = params::line_options(terminator, budget);
-        let identity = keys::identity(self.keys, None)?;
+        let identity = keys::identity(self.keys, self.records, None)?;
         let rules = Rules::new(identity.normalisation, self.keys.skip_empty);
 
         let mut options = Options::new(budget - OVERHEAD.min(budget / 2), self.scratch_directory());

@@ -72,7 +72,7 @@ impl Plan {
             // It is the time's alone.
             key_flags.delimiter = None;
         }
-        let identity = keys::identity(&key_flags, keys::secret(&args.secret)?)?;
+        let identity = keys::identity(&key_flags, &args.records, keys::secret(&args.secret)?)?;
         let part = args.part.as_deref().map(Part::parse).transpose()?;
         let budget = params::budget(args.run.memory.as_deref())?;
         let usable = seen::usable(budget)?;
