@@ -47,7 +47,7 @@ def first_occurrences(data):
 def check_dedup(petal, name, data):
     """The output is exactly the first occurrences, whatever the flags."""
     expected = first_occurrences(data)
-    for flags in [[], ["-j", "1"], ["--memory", "12M"], ["-p", "1e-9"]]:
+    for flags in [[], ["-j", "1"], ["--memory", "14M"], ["-p", "1e-9"]]:
         got = lines_of(run(petal, "dedup", *flags, stdin=data))
         if got != expected:
             sys.exit(f"{name}: dedup {flags} gave {len(got)} lines, expected {len(expected)}")
