@@ -50,7 +50,7 @@ pub enum Error {
         /// What was expected.
         expected: String,
     },
-    /// A source gave other records when it was read again.
+    /// A source gave another number of records when it was read again.
     Changed {
         /// Its number, from 0.
         source: usize,

@@ -27,7 +27,8 @@
 //!   random for each run. That any two different ones among n records share one has a probability
 //!   below n²/2^129, which is under 1e-18 for n = 10^10, whoever chose the records. With
 //!   [`Options::verify`] the bytes are compared as well and nothing is left to chance: the answer
-//!   is right, or the run ends with [`Error::Collision`].
+//!   is right, or the run ends with [`Error::Collision`]. All this as long as no source changes
+//!   while it is read: only another number of records is noticed ([`Error::Changed`]).
 //! * **In memory that is set beforehand**, and with a [`Plan`] of what is read and written. The
 //!   buffers of sources and of the allocator come on top (some MB).
 //! * **Nothing is left behind.** Temporary files have no name, see [`Scratch`].

@@ -49,7 +49,9 @@ pub(crate) struct BuildArgs {
     )]
     pub(crate) fpr: String,
 
-    /// The number of distinct keys to plan for [default: they are counted].
+    /// The number of distinct keys to plan for [default: they are counted]. In
+    /// a deletable filter the counts of repeated keys take slots as well: plan
+    /// for more.
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) items: Option<String>,
 

@@ -71,8 +71,8 @@ pub(crate) struct KeyArgs {
     #[arg(long)]
     pub(crate) ignore_case: bool,
 
-    /// The key is field N (from 1) of the line. A line that lacks it is kept
-    /// and counted.
+    /// The key is field N (from 1) of the line. Lines that lack it are
+    /// counted; `dedup` and `except` print them.
     #[arg(long, value_name = "N", requires = "delimiter")]
     pub(crate) field: Option<u32>,
 
