@@ -31,7 +31,7 @@ pub(crate) fn check_budget(paths: &[&Path], memory: Option<&str>, remedy: &str) 
         return Ok(());
     };
     let budget = crate::params::size("--memory", text)?;
-    let mut needed = crate::seen::OVERHEAD;
+    let mut needed = crate::budget::OVERHEAD;
     for path in paths {
         let info = petal::inspect(path).map_err(|error| named(path, error))?;
         needed = needed.saturating_add(info.payload_bytes);

@@ -5,7 +5,7 @@
 //! every front applies the same ones.
 
 use std::ops::AddAssign;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anyhow::{Result, bail};
 use petal::normalise::{BadKey, Field, Form, Normal, Normalisation};
@@ -179,7 +179,13 @@ pub(crate) struct Keys {
     /// first key.
     settles: bool,
     settled: OnceLock<Normalisation>,
+    /// Where keys of long lines are made, one at a time: as large as the
+    /// longest. A buffer for each batch would be so many times that.
+    for_long: Mutex<Vec<u8>>,
 }
+
+/// Keys of longer lines are made in one buffer for all batches.
+const LONG_LINE: usize = 16 << 10;
 
 /// The digests of a batch of lines: a buffer that is used again.
 #[derive(Debug)]
@@ -200,6 +206,7 @@ impl Keys {
             part,
             settles: false,
             settled: OnceLock::new(),
+            for_long: Mutex::new(Vec::new()),
         }
     }
 
@@ -294,6 +301,13 @@ impl Keys {
             counts.empty += 1;
             return Ok(Some(NoKey::Empty));
         }
+        let mut for_long;
+        let scratch = if line.len() > LONG_LINE {
+            for_long = self.for_long.lock().unwrap_or_else(PoisonError::into_inner);
+            &mut *for_long
+        } else {
+            scratch
+        };
         match normalisation.apply(line, scratch) {
             Normal::Key(key) => digests.push_bytes(key)?,
             Normal::Int(key) => digests.push_int(key)?,

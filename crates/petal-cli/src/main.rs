@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod allocations;
 mod args;
+mod budget;
 mod compression;
 mod copy;
 mod filters;

@@ -9,12 +9,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use petal::sizing::{self, Collisions};
 
+use crate::budget;
 use crate::input::LineOptions;
 use crate::os::display_name;
 use crate::units::{Span, parse_count, parse_size, parse_span};
-
-/// Lines of so many bytes are read in any memory.
-const LEAST_LONGEST_LINE: usize = 256 << 10;
 
 /// The error of `-p`: a number that filters are made for.
 pub(crate) fn fpr(text: &str) -> Result<f64> {
@@ -62,16 +60,12 @@ pub(crate) fn budget(flag: Option<&str>) -> Result<u64> {
     }
 }
 
-/// How inputs are read: lines of up to a sixteenth of the memory, since up to
-/// three buffers of one may exist.
-pub(crate) fn line_options(terminator: u8, budget: u64) -> LineOptions {
-    let defaults = LineOptions::default();
+/// How inputs are read within a budget, where making keys copies lines or not.
+pub(crate) fn line_options(terminator: u8, budget: u64, key_is_copied: bool) -> LineOptions {
     LineOptions {
         terminator,
-        max_record: usize::try_from(budget / 16)
-            .unwrap_or(usize::MAX)
-            .max(LEAST_LONGEST_LINE),
-        ..defaults
+        max_record: budget::longest_line(budget, key_is_copied),
+        ..LineOptions::default()
     }
 }
 

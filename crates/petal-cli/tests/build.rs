@@ -182,7 +182,7 @@ fn keys_that_outgrow_the_memory_are_counted_in_a_pass_of_their_own() {
     let text = numbers(0..60_000);
     folder.file("list", &text);
     let ran = folder
-        .petal("build list -o f --memory 9M --summary json")
+        .petal("build list -o f --memory 9831K --summary json")
         .ends_with(0);
     assert_eq!((ran.json("lines"), ran.json("keys")), (60_000.0, 60_000.0));
     assert!(ran.json("error") <= 1e-6);
@@ -192,19 +192,19 @@ fn keys_that_outgrow_the_memory_are_counted_in_a_pass_of_their_own() {
 
     // A pipe cannot be read twice.
     folder
-        .petal_with("build -o g --memory 9M", text.as_bytes())
+        .petal_with("build -o g --memory 9831K", text.as_bytes())
         .refused(&["-n", "--memory", "a file"]);
     folder
-        .petal_with("build -o g --memory 9M -n 60k", text.as_bytes())
+        .petal_with("build -o g --memory 9831K -n 60k", text.as_bytes())
         .ends_with(0);
     // Nor can more be counted than the second filter holds.
     folder.file("more", numbers(0..400_000));
     folder
-        .petal("build more -o h --memory 9M")
+        .petal("build more -o h --memory 9831K")
         .refused(&["cannot be counted", "-n"]);
     // And what is counted may be too much for the filter that was asked for.
     folder
-        .petal("build more -o h --memory 9M --kind digests")
+        .petal("build more -o h --memory 9831K --kind digests")
         .refused(&["--memory", "nothing was written"]);
     assert_eq!(folder.names(), ["f", "g", "list", "more"]);
 }
@@ -223,7 +223,7 @@ fn sizes_that_no_memory_holds_are_refused_with_the_bytes() {
         ("-n 10G --memory 1G --kind digests", &["99.3 GiB"]),
         ("-n 10000000000000 -p .001", &["10^12", "parts"]),
         ("-n 18446744073709551615 -p .001", &["10^12"]),
-        ("--memory 1M", &["--memory", "at least 9.0 MiB"]),
+        ("--memory 1M", &["--memory", "at least 9.6 MiB"]),
         ("--memory 0", &["--memory"]),
         ("--memory lots", &["--memory", "`lots`"]),
     ] {

@@ -207,7 +207,7 @@ fn a_small_memory_is_poured_and_then_full() {
             .flat_map(|i| format!("line {i}\n").into_bytes())
             .collect()
     };
-    let memory = ["dedup", "--memory", "9M", "--summary", "json"];
+    let memory = ["dedup", "--memory", "9831K", "--summary", "json"];
     let poured = [lines(100_000), lines(100_000)].concat();
     let ran = run_with(memory, &poured).ends_with(0);
     assert!(ran.stdout == lines(100_000));

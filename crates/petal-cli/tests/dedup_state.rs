@@ -84,7 +84,7 @@ fn a_full_memory_leaves_output_and_state_complete() {
     let text: String = (0..200_000).map(|i| format!("line {i}\n")).collect();
     let file = folder.file("lines", &text);
     let mut args = dedup(&file, &state, Some(&out));
-    args.extend(["--memory", "9M", "--summary", "json"].map(str::to_owned));
+    args.extend(["--memory", "9831K", "--summary", "json"].map(str::to_owned));
     let ran = run(&args).ends_with(2);
     let unique = ran.json_count("unique");
     assert_eq!(read(&out).split(|&byte| byte == b'\n').count(), unique + 1);
@@ -234,7 +234,7 @@ fn a_state_that_the_memory_does_not_hold_is_refused() {
     let file = folder.file("lines", &text);
     run(dedup(&file, &state, None)).ends_with(0);
     let mut args = dedup(&file, &state, None);
-    args.extend(["--memory", "9M"].map(str::to_owned));
+    args.extend(["--memory", "9831K"].map(str::to_owned));
     run(&args).refused(&["--memory"]);
 }
 

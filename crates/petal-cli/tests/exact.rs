@@ -169,11 +169,11 @@ fn lines_of_one_byte_and_of_ten_megabytes() {
     let long = "y".repeat(10 << 20);
     folder.file("a", format!("a\n{long}\nb\n{long}x\na\n"));
     folder.file("b", format!("{long}\nb\nb"));
-    let both = petal(&folder, "common a b --memory 256M")
+    let both = petal(&folder, "common a b --memory 384M")
         .ends_with(0)
         .stdout;
     assert!(both == format!("{long}\nb\n").into_bytes());
-    let only = petal(&folder, "except a b --verify --memory 256M")
+    let only = petal(&folder, "except a b --verify --memory 384M")
         .ends_with(0)
         .stdout;
     assert!(only == format!("a\n{long}x\n").into_bytes());

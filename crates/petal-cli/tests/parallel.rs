@@ -323,11 +323,26 @@ fn lines_of_a_slow_pipe_do_not_wait_for_the_next() {
 fn the_memory_is_the_planned_one_on_several_threads() {
     let folder = Folder::new();
     folder.file("many", numbers(0..700_000));
-    // Two of them at most are on their way at once.
-    let long: Vec<u8> = (0..60u8)
-        .flat_map(|i| [vec![b'!' + i; 900_000], b"\n".to_vec()].concat())
+    // Lines as long as they may be, while the tables fill: both count.
+    let mut long = Vec::new();
+    for i in 0..24u8 {
+        long.extend(numbers(u64::from(i) * 60_000..(u64::from(i) + 1) * 60_000).as_bytes());
+        long.extend(vec![b'!' + i; (2 << 20) - 1]);
+        long.push(b'\n');
+    }
+    folder.file("long", &long);
+    // The same for keys that are copies of the lines.
+    let urls: Vec<u8> = (0..24u8)
+        .flat_map(|i| {
+            [
+                b"HTTP://Example.com/".to_vec(),
+                vec![b'a' + i; 400_000],
+                b"\n".to_vec(),
+            ]
+            .concat()
+        })
         .collect();
-    folder.file("long", long);
+    folder.file("urls", urls);
     let mebi = f64::from(1 << 20);
     for threads in ["1", "2", "4", "8"] {
         for (flags, most) in [
@@ -341,9 +356,19 @@ fn the_memory_is_the_planned_one_on_several_threads() {
             let peak = folder.petal(&line).ends_with(0).json("peak_memory");
             assert!(peak <= 1.1 * most * mebi, "{line}: {peak}");
         }
-        let line = format!("dedup long --memory 16M -j {threads} --summary json");
+        for flags in [
+            "long --memory 32M",
+            "long --memory 32M -p 1e-3",
+            "urls urls --as url --memory 32M",
+        ] {
+            let line = format!("dedup {flags} --when-full pass -j {threads} --summary json");
+            let peak = folder.petal(&line).ends_with(0).json("peak_memory");
+            assert!(peak <= 1.1 * 32.0 * mebi, "{line}: {peak}");
+        }
+        let line =
+            format!("common long urls long many --memory 128M -o both -j {threads} --summary json");
         let peak = folder.petal(&line).ends_with(0).json("peak_memory");
-        assert!(peak <= 1.1 * 16.0 * mebi, "{line}: {peak}");
+        assert!(peak <= 1.1 * 128.0 * mebi, "{line}: {peak}");
         let line = format!("build many -o f --force --memory 24M -j {threads} --summary json");
         let peak = folder.petal(&line).ends_with(0).json("peak_memory");
         assert!(peak <= 1.1 * 24.0 * mebi, "{line}: {peak}");

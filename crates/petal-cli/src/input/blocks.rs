@@ -2,6 +2,7 @@
 //!
 //! Where the records lie inside a block is found by `lines`.
 
+use super::buffer::Buffer;
 use super::decode::Source;
 use super::error::{Fault, InputError};
 
@@ -9,7 +10,7 @@ use super::error::{Fault, InputError};
 #[derive(Debug, Default)]
 pub(super) struct Block {
     /// The records are `bytes[..len]`.
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Buffer,
     /// How many bytes of the buffer count.
     pub(super) len: usize,
     /// The decoded offset of `bytes[0]`.
@@ -77,7 +78,7 @@ impl BlockReader {
 
     /// The next block, in `buffer` if that serves; None at the end of the input. Once this
     /// has been an error, it stays one.
-    pub(super) fn next(&mut self, buffer: Vec<u8>) -> Result<Option<Block>, InputError> {
+    pub(super) fn next(&mut self, buffer: Buffer) -> Result<Option<Block>, InputError> {
         let result = match self.state {
             State::Reading => self.read(buffer),
             State::Ended => Ok(None),
@@ -92,11 +93,11 @@ impl BlockReader {
         })
     }
 
-    fn read(&mut self, mut buffer: Vec<u8>) -> Result<Option<Block>, Fault> {
+    fn read(&mut self, mut buffer: Buffer) -> Result<Option<Block>, Fault> {
         // The carry is shorter than the block that brought it.
         if buffer.len() < self.block || is_large(buffer.len(), self.block) {
             // Fresh zero pages, untouched where a file is small.
-            buffer = vec![0; self.block];
+            buffer = self.memory(self.block, Buffer::zeroed(self.block))?;
         }
         let mut end = self.carry.len();
         buffer[..end].copy_from_slice(&self.carry);
@@ -123,7 +124,7 @@ impl BlockReader {
         self.state == State::Reading && self.source.is_idle()
     }
 
-    fn block(&mut self, bytes: Vec<u8>, len: usize, terminated: bool) -> Block {
+    fn block(&mut self, bytes: Buffer, len: usize, terminated: bool) -> Block {
         let offset = self.offset;
         self.offset += len as u64;
         Block {
@@ -137,7 +138,7 @@ impl BlockReader {
     /// Makes room after the first `end` bytes, which hold no terminator, and tells how much
     /// to read there: half a block or more, so that reads do not get small, but not past
     /// the one byte over the limit which shows that it is exceeded.
-    fn make_room(&self, buffer: &mut Vec<u8>, end: usize) -> Result<usize, Fault> {
+    fn make_room(&self, buffer: &mut Buffer, end: usize) -> Result<usize, Fault> {
         let most = self.limit.saturating_add(1);
         if end >= most {
             return Err(Fault::TooLong {
@@ -147,20 +148,16 @@ impl BlockReader {
         }
         if buffer.len() - end < self.block.div_ceil(2) && buffer.len() < most {
             let doubled = buffer.len().saturating_mul(2).max(end + self.block);
-            self.grow(buffer, doubled.min(most))?;
+            // Not twice within a few bytes of the limit: both buffers exist while one is copied.
+            let len = if doubled > most / 2 { most } else { doubled };
+            self.memory(len, buffer.grow(len, end))?;
         }
         Ok((buffer.len().min(most) - end).min(self.block))
     }
 
-    fn grow(&self, buffer: &mut Vec<u8>, len: usize) -> Result<(), Fault> {
-        let more = len - buffer.len();
-        buffer
-            .try_reserve_exact(more)
-            .map_err(|_| Fault::NoMemory {
-                at: self.offset,
-                bytes: len,
-            })?;
-        buffer.resize(len, 0);
-        Ok(())
+    /// What came of asking for so many bytes.
+    fn memory<T>(&self, bytes: usize, got: std::io::Result<T>) -> Result<T, Fault> {
+        let at = self.offset;
+        got.map_err(|_| Fault::NoMemory { at, bytes })
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Input;
 use super::blocks::{Block, BlockReader, is_large};
+use super::buffer::Buffer;
 use super::error::InputError;
 use super::scan::find_ends;
 
@@ -128,7 +129,7 @@ impl Lines {
     fn read(&mut self) -> Result<Option<Arc<Block>>, InputError> {
         let mut spare = self.spare.pop().unwrap_or_default();
         let Some(block) = Arc::get_mut(&mut spare) else {
-            return Ok(self.reader.next(Vec::new())?.map(Arc::new));
+            return Ok(self.reader.next(Buffer::default())?.map(Arc::new));
         };
         match self.reader.next(std::mem::take(&mut block.bytes))? {
             Some(read) => *block = read,
@@ -200,9 +201,10 @@ impl Batch {
         }
     }
 
-    /// Whether it holds on to a buffer far larger than a block of this size.
-    pub(crate) fn is_large(&self, block: usize) -> bool {
-        is_large(self.buffer().0.len(), block)
+    /// The bytes of its buffer, if that is far larger than a block of this size; else none.
+    pub(crate) fn large_bytes(&self, block: usize) -> usize {
+        let bytes = self.buffer().0.len();
+        if is_large(bytes, block) { bytes } else { 0 }
     }
 
     /// Lets go of the buffer, and of the records.

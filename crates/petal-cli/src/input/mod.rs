@@ -2,10 +2,11 @@
 //!
 //! `Input` opens one of them and tells what is known of it; `Lines` splits it into
 //! records. Below: `raw` reads bytes as stored, `codec` and `decode` make them what they
-//! mean, `blocks` cuts them into whole records. Nothing here knows what the records are
+//! mean, `blocks` cuts them into whole records, which lie in a `buffer`. Nothing here knows what the records are
 //! for, or on which thread they are read.
 
 mod blocks;
+mod buffer;
 mod codec;
 mod decode;
 mod error;

@@ -18,9 +18,10 @@ use petal::sizing;
 use petal::{AnyFilter, Bloom, Contains, DigestSet, Digests, Growable, Identity, Insert, Promise};
 
 pub(crate) use loss::Loss;
-pub(crate) use plan::{CEILING, FIRST_ITEMS, OVERHEAD, Plan, usable};
+pub(crate) use plan::{CEILING, FIRST_ITEMS, Plan};
 
 use crate::args::WhenFull;
+use crate::budget;
 use crate::mask;
 use crate::units::format_size;
 
@@ -100,13 +101,13 @@ impl Seen {
         when_full: WhenFull,
         loss: Loss,
     ) -> Result<Self> {
-        let usable = plan::usable(budget)?;
+        let usable = budget::usable(budget)?;
         if filter.bytes() > usable {
             bail!(
                 "the state has {} in memory, more than --memory {} allows: give it {} or more",
                 format_size(filter.bytes()),
                 format_size(budget),
-                format_size(filter.bytes() + OVERHEAD)
+                format_size(budget::needed(filter.bytes()))
             );
         }
         let most_slots = (usable / 4 / 8).max(64);

@@ -9,19 +9,12 @@ use anyhow::{Result, bail};
 use petal::SplitGeometry;
 use petal::sizing::{self, Collisions, GrowthPlan};
 
+use crate::budget::{OVERHEAD, needed, usable};
 use crate::sample::Estimate;
 use crate::units::{format_count as count, format_size as size};
 
-/// What the process itself takes besides tables and filters: program, stacks,
-/// input and output buffers, for as many threads as are used at most. The same
-/// for every number of threads, so that what a run remembers is.
-pub(crate) const OVERHEAD: u64 = 8 << 20;
-
 /// The error that a filter filled from digests may come to.
 pub(crate) const CEILING: f64 = 1e-9;
-
-/// The least memory that tables and filters together are given.
-const LEAST: u64 = 1 << 20;
 
 /// Slots a digest needs in a table that is never doubled: tables are at most
 /// three quarters full.
@@ -252,26 +245,14 @@ fn open_within(usable: u64, error: f64, collisions: Collisions) -> Result<Growth
     }
 }
 
-/// The budget without what the process itself takes.
-pub(crate) fn usable(budget: u64) -> Result<u64> {
-    match budget.checked_sub(OVERHEAD) {
-        Some(usable) if usable >= LEAST => Ok(usable),
-        _ => bail!(
-            "--memory {} is too little: at least {} are needed",
-            size(budget),
-            size(OVERHEAD + LEAST)
-        ),
-    }
-}
-
 /// Refuses a filter that the budget does not hold.
 fn fits(bytes: u64, usable: u64, plan: impl FnOnce() -> Plan) -> Result<Plan> {
     if bytes > usable {
         bail!(
             "the filter needs {}, the memory budget is {}: allow more with --memory, \
              accept a larger error with -p, or split the work with --part",
-            size(bytes + OVERHEAD),
-            size(usable + OVERHEAD)
+            size(needed(bytes)),
+            size(needed(usable))
         );
     }
     Ok(plan())
@@ -338,8 +319,8 @@ mod tests {
         assert!(most_slots * 8 <= usable / 4);
         let rest = usable - most_slots * 8;
         let (_, items) = sizing::best_split_within(rest, CEILING, Collisions::Digest64).unwrap();
-        assert!(items >= 7_000_000, "{items}");
-        assert_eq!(plan.peak(), 64 << 20);
+        assert!(items >= 6_900_000, "{items}");
+        assert_eq!(plan.peak(), 60 << 20);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use petal::{KeyHasher, KeyType};
 use proptest::prelude::*;
 
-use super::plan::usable;
 use super::*;
 
 fn identity() -> Identity {
@@ -205,10 +204,4 @@ fn a_table_planned_for_all_lines_never_doubles() {
         seen.take(&digests(&keys), &mut fresh).unwrap();
     }
     assert_eq!(seen.filter().bytes(), 14_000 * 8);
-}
-
-#[test]
-fn the_budget_is_divided_without_the_process_itself() {
-    assert_eq!(usable(64 << 20).unwrap(), (64 << 20) - OVERHEAD);
-    assert!(usable(OVERHEAD).is_err());
 }

@@ -73,16 +73,17 @@ impl<'a> Change<'a> {
             );
         }
         filters::tell_time(path, &mut filter);
+        let identity = filter.about().identity().clone();
+        let terminator = keys::terminator(flags.records);
         let walk = Walk {
             files: flags.files.into(),
             from: Position::default(),
-            options: params::line_options(keys::terminator(flags.records), budget),
+            options: params::line_options(terminator, budget, !identity.normalisation.is_plain()),
             threads: params::threads(flags.run.threads),
             label: flags.verb,
             quiet: flags.run.quiet,
             outputs: Vec::new(),
         };
-        let identity = filter.about().identity().clone();
         Ok(Self {
             path,
             intake: Intake::new(identity, flags.skip_empty, flags.skip_bad),

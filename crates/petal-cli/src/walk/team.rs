@@ -35,9 +35,10 @@ pub(crate) const MOST_THREADS: usize = 8;
 /// which falls behind does not hold up the others at once.
 const AHEAD: usize = 2;
 
-/// Batches in buffers far larger than usual that may be on their way at once:
-/// lines may be as long as a sixteenth of the memory.
-const MOST_LARGE: usize = 2;
+/// While buffers far larger than usual are on their way with so many bytes
+/// together, nothing more is read. So there are never more than these, which
+/// [`crate::budget::OVERHEAD`] counts, and one of the longest line.
+const MOST_LARGE: usize = 1 << 20;
 
 /// The caller's end.
 pub(super) struct Team<P: Prepare> {
@@ -67,7 +68,7 @@ struct State<R> {
     ended: bool,
     /// Nothing is left to read for now, and somebody waits for more.
     idle: bool,
-    /// Large batches on their way.
+    /// Bytes of large batches on their way.
     large: usize,
     /// Nothing more is wanted.
     stopped: bool,
@@ -233,12 +234,12 @@ impl<P: Prepare> Shared<P> {
 
     /// Gives a batch back after its visit.
     fn release(&self, mut unit: Box<Unit<P::Ready>>) {
-        let large = unit.batch.is_large(BLOCK);
-        if large {
+        let large = unit.batch.large_bytes(BLOCK);
+        if large > 0 {
             unit.batch.clear();
         }
         let mut state = self.lock();
-        state.large -= usize::from(large);
+        state.large -= large;
         state.free.push(unit);
         if state.helpers_waiting > 0 {
             drop(state);
@@ -306,7 +307,7 @@ impl<P: Prepare> Shared<P> {
         let number = state.first + state.queue.len() as u64;
         match read {
             Ok(true) => {
-                state.large += usize::from(unit.batch.is_large(BLOCK));
+                state.large += unit.batch.large_bytes(BLOCK);
                 state.queue.push_back(None);
             }
             Ok(false) => {

@@ -14,12 +14,13 @@ use petal::{
 
 use super::target::{Shape, Target};
 use crate::args::{BuildArgs, BuildKind, WhenFull};
+use crate::budget;
 use crate::input::Batch;
 use crate::intake::Intake;
 use crate::keys::KeyedLines;
 use crate::report;
 use crate::sample::{self, Estimate};
-use crate::seen::{FIRST_ITEMS, OVERHEAD, Plan, Seen, Taken};
+use crate::seen::{FIRST_ITEMS, Plan, Seen, Taken};
 use crate::units::{format_count, format_size};
 use crate::walk::{Flow, Place, Walk};
 
@@ -168,7 +169,7 @@ impl Fill<'_> {
             bail!(
                 "the filter needs {}, the memory budget is {}: allow more with --memory, or \
                  accept a larger error with -p",
-                format_size(shape.bytes().saturating_add(OVERHEAD)),
+                format_size(budget::needed(shape.bytes())),
                 format_size(self.budget)
             );
         }

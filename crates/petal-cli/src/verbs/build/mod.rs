@@ -48,7 +48,11 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
         walk: Walk {
             files: args.files.as_slice().into(),
             from: Position::default(),
-            options: params::line_options(keys::terminator(&args.records), budget),
+            options: params::line_options(
+                keys::terminator(&args.records),
+                budget,
+                !identity.normalisation.is_plain(),
+            ),
             threads: params::threads(args.run.threads),
             label: "build",
             quiet: args.run.quiet,
@@ -56,7 +60,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
         },
         intake: Intake::new(identity, args.keys.skip_empty, args.skip_bad),
         error,
-        usable: crate::seen::usable(budget)?,
+        usable: crate::budget::usable(budget)?,
         budget,
         counting,
         span,

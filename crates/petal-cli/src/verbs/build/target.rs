@@ -12,9 +12,9 @@ use petal::{
     SplitGeometry, Window, WindowGeometry, WindowSpan, mask_words,
 };
 
+use crate::budget;
 use crate::filters;
 use crate::mask;
-use crate::seen::OVERHEAD;
 use crate::units::{format_count, format_size};
 
 /// What is going to be made.
@@ -221,8 +221,8 @@ fn make_room(filter: &mut AnyFilter, keys: u64, usable: u64) -> Result<()> {
         bail!(
             "to take more keys the filter would need {}, the memory budget is {}: nothing was \
              written; allow more with --memory, or use --kind bloom",
-            format_size(needed.saturating_add(OVERHEAD)),
-            format_size(usable.saturating_add(OVERHEAD))
+            format_size(budget::needed(needed)),
+            format_size(budget::needed(usable))
         );
     }
     Ok(())

@@ -110,6 +110,12 @@ impl Asked {
         }
     }
 
+    /// Whether making a key of a line copies it, for some filter.
+    pub(super) fn copies_lines(&self) -> bool {
+        let plain = |group: &Group| group.identity.normalisation.is_plain();
+        !self.groups.iter().all(plain)
+    }
+
     /// Takes a further filter, after those there are.
     pub(super) fn add(&mut self, filter: AnyFilter) {
         let number = self.filters.len();

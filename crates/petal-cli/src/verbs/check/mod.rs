@@ -65,7 +65,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     let walk = Walk {
         files: args.files.as_slice().into(),
         from: Position::default(),
-        options: params::line_options(keys::terminator(&args.records), budget),
+        options: params::line_options(
+            keys::terminator(&args.records),
+            budget,
+            asked.copies_lines(),
+        ),
         threads,
         label: "check",
         // Where lines appear on the terminal, progress would be in their way.

@@ -89,13 +89,17 @@ impl Setup {
         params::check_present(&args.files)?;
         places::check(args)?;
         Ok(Self {
+            lines: params::line_options(
+                keys::terminator(&args.records),
+                budget,
+                !identity.normalisation.is_plain(),
+            ),
             identity,
             part,
             budget,
             error,
             items,
             inputs: args.files.clone(),
-            lines: params::line_options(keys::terminator(&args.records), budget),
         })
     }
 

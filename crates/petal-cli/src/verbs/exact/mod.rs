@@ -19,6 +19,7 @@ use anyhow::{Result, bail};
 use petal_exact::{Job, Method, Operation, Options, Which};
 
 use crate::args::{CommonArgs, DedupArgs, ExactArgs, ExceptArgs, KeyArgs, RecordArgs, RunArgs};
+use crate::budget;
 use crate::copy::LineCopier;
 use crate::input::LineOptions;
 use crate::keys;
@@ -119,12 +120,18 @@ impl Work<'_> {
         params::check_present(self.files)?;
         let budget = params::budget(self.run.memory.as_deref())?;
         let terminator = keys::terminator(self.records);
-        let lines = params::line_options(terminator, budget);
         let identity = keys::identity(self.keys, self.records, None)?;
+        let threads = params::threads(self.run.threads).clamp(1, MOST_THREADS);
+        // Of each file that is read at the same time there may be a long line.
+        let at_once = MOST_THREADS.min(self.files.len()).max(1) as u64;
+        let copied = !identity.normalisation.is_plain();
+        let lines = params::line_options(terminator, budget / at_once, copied);
         let rules = Rules::new(identity.normalisation, self.keys.skip_empty);
 
-        let mut options = Options::new(budget - OVERHEAD.min(budget / 2), self.scratch_directory());
-        options.threads = params::threads(self.run.threads).clamp(1, MOST_THREADS);
+        let lines_in_memory = budget / budget::SHARE_OF_LINES;
+        let taken = OVERHEAD.saturating_add(lines_in_memory).min(budget / 2);
+        let mut options = Options::new(budget - taken, self.scratch_directory());
+        options.threads = threads;
         options.multi = self.multi;
         options.verify = self.exact.verify;
         // Opened first, so that what cannot be written is known before the work.

@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 use cost::{Cost, Given, Question, Row};
 
 use crate::args::PlanArgs;
+use crate::budget;
 use crate::output::Output;
 use crate::params;
 use crate::report::{columns, figure, probability};
-use crate::seen::OVERHEAD;
 use crate::units::{format_count, format_size};
 
 /// Of the memory that the process may use, what parts are planned for.
@@ -106,7 +106,7 @@ impl Machine {
     }
 
     fn holds(&self, cost: &Cost) -> bool {
-        cost.bytes().saturating_add(OVERHEAD) <= self.limit.bytes
+        budget::needed(cost.bytes()) <= self.limit.bytes
     }
 }
 

@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use petal::sizing::{self, Collisions, MAX_ITEMS};
 
 use super::cost::{self, Cost, Question, Row};
+use crate::budget;
 use crate::report::{figure, probability};
-use crate::seen::OVERHEAD;
 use crate::units::{format_count, format_size};
 
 /// The most parts that `--part` takes.
@@ -31,9 +31,7 @@ pub(super) fn fewest(items: u64, error: f64, memory: u64, collisions: Collisions
     // Keys that share a digest are in one part: there are as many of them as
     // if there were no parts.
     let own = own_error(items, error, collisions)?;
-    let Some(usable) = memory.checked_sub(OVERHEAD).filter(|&bytes| bytes > 0) else {
-        bail!("{} are too little for any part", format_size(memory));
-    };
+    let usable = budget::usable(memory)?;
     let part = |count: u64| {
         let items = with_scatter(items, count);
         if items > MAX_ITEMS {
@@ -140,10 +138,10 @@ mod tests {
     #[test]
     fn the_fewest_parts_fit_and_one_less_does_not() {
         let parts = fewest(2_000_000_000_000, 0.01, 12 * GIB, Collisions::Digest64).unwrap();
-        assert!(parts.bytes + OVERHEAD <= 12 * GIB);
+        assert!(budget::needed(parts.bytes) <= 12 * GIB);
         let larger = with_scatter(2_000_000_000_000, parts.count - 1);
         let larger = sizing::split_for(larger, 0.01, Collisions::Digest64).unwrap();
-        assert!(larger.bytes() + OVERHEAD > 12 * GIB);
+        assert!(budget::needed(larger.bytes()) > 12 * GIB);
         assert_eq!(parts.items, with_scatter(2_000_000_000_000, parts.count));
         assert_eq!(
             fewest(1000, 0.01, GIB, Collisions::Digest64).unwrap().count,
@@ -158,7 +156,7 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert!(refusal(10_000_000_000_000_000, 0.01, 9 << 20).contains("1,000,000 parts"));
+        assert!(refusal(10_000_000_000_000_000, 0.01, 10 << 20).contains("1,000,000 parts"));
         assert!(refusal(10_000_000_000_000_000, 0.001, 1 << 50).contains("must be"));
         assert!(refusal(u64::MAX, 0.01, 1 << 50).contains("share 64-bit digests"));
         assert!(refusal(1000, 0.01, 1000).contains("too little"));

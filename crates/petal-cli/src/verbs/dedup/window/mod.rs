@@ -24,7 +24,6 @@ use crate::keys::{self, Keys, NoKey, Part};
 use crate::mask;
 use crate::params;
 use crate::report::{self, Table, figure, probability};
-use crate::seen;
 use crate::units::{Span, format_count, format_micros, format_size};
 use crate::walk::{Flow, Place, Position, Visit, Walk};
 use memory::Memory;
@@ -75,7 +74,7 @@ impl Plan {
         let identity = keys::identity(&key_flags, &args.records, keys::secret(&args.secret)?)?;
         let part = args.part.as_deref().map(Part::parse).transpose()?;
         let budget = params::budget(args.run.memory.as_deref())?;
-        let usable = seen::usable(budget)?;
+        let usable = crate::budget::usable(budget)?;
         let error = args.fpr.as_deref().map(params::fpr).transpose()?;
         let error = error.unwrap_or(ERROR);
         let items = args.items.as_deref().map(params::items).transpose()?;
@@ -116,7 +115,11 @@ impl Plan {
         };
         format!(
             "memory {}: a window over {span}, at an error of {}",
-            format_size(self.geometry.bytes().saturating_add(seen::OVERHEAD)),
+            format_size(
+                self.geometry
+                    .bytes()
+                    .saturating_add(crate::budget::OVERHEAD)
+            ),
             probability(self.promise.error)
         )
     }
@@ -130,7 +133,11 @@ impl Plan {
             bail!(
                 "the window needs {}, the memory budget is {}: allow more with --memory, or give \
                  {fewer} or a larger -p",
-                format_size(self.geometry.bytes().saturating_add(seen::OVERHEAD)),
+                format_size(
+                    self.geometry
+                        .bytes()
+                        .saturating_add(crate::budget::OVERHEAD)
+                ),
                 format_size(self.budget)
             );
         }
@@ -243,7 +250,11 @@ impl<'a> Run<'a> {
         let walk = Walk {
             files: self.args.files.as_slice().into(),
             from: Position::default(),
-            options: params::line_options(terminator, self.plan.budget),
+            options: params::line_options(
+                terminator,
+                self.plan.budget,
+                !self.plan.identity.normalisation.is_plain(),
+            ),
             threads: params::threads(self.args.run.threads),
             label: "dedup",
             quiet: self.args.run.quiet || self.emit.is_terminal(),
