@@ -27,6 +27,33 @@ impl FileId {
     }
 }
 
+/// What changes when somebody writes to a file or puts another in its place.
+///
+/// Writes through a memory mapping show when the system says so, at the latest
+/// when they are written back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    id: FileId,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    /// The stamp of the file these facts belong to.
+    pub(crate) fn of(facts: &Metadata) -> Self {
+        Self {
+            id: FileId::of(facts),
+            bytes: facts.len(),
+            modified: (facts.mtime(), facts.mtime_nsec()),
+        }
+    }
+
+    /// The file that has it.
+    pub(crate) const fn id(&self) -> FileId {
+        self.id
+    }
+}
+
 /// A path as one line of text: control characters are escaped, bytes that are no UTF-8 replaced.
 pub(crate) fn display_name(path: &Path) -> String {
     if path.as_os_str().is_empty() {

@@ -7,9 +7,23 @@ use std::io::{self, Write};
 
 use crate::args::{RunArgs, Summary};
 
-/// Prints a line to stderr. That stderr is closed is nobody's error.
+/// Prints a line, or some, to stderr. That stderr is closed is nobody's error.
+/// Control characters, which names of files may have, are not for terminals.
 pub(crate) fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let is_control = |c: char| c.is_control() && c != '\n';
+    if !text.contains(is_control) {
+        let _ = writeln!(io::stderr().lock(), "{text}");
+        return;
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_control(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    let _ = writeln!(io::stderr().lock(), "{shown}");
 }
 
 /// Prints a warning to stderr.

@@ -1,5 +1,6 @@
 //! `common`, `except` and `dedup --exact` against `sort`, `comm`, `uniq` and `awk`.
 
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use crate::support::{Folder, Ran, numbers, urls};
@@ -316,4 +317,69 @@ fn flags_that_do_not_go_together_are_refused() {
     ] {
         petal(&folder, line).refused(words);
     }
+}
+
+/// One pass remembers what the next one looks for: both must read the same.
+#[test]
+fn a_file_that_is_changed_between_passes_is_refused() {
+    let folder = Folder::new();
+    folder.file("a", numbers(0..300_000));
+    folder.file("b", numbers(150_000..450_000));
+    folder.file("out", "precious");
+    for line in [
+        "common a b --memory 400K -o out",
+        "except a b --memory 400K -o out",
+        "dedup --exact -u a --memory 400K -o out",
+    ] {
+        let mut child = folder
+            .command(line)
+            .args(["--tmp", SCRATCH])
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let a = std::fs::OpenOptions::new()
+            .write(true)
+            .open(folder.path("a"))
+            .unwrap();
+        let mut changes = 0u8;
+        while child.try_wait().unwrap().is_none() {
+            // The first line, 0, becomes another digit: as long as it was.
+            a.write_all_at(&[b'0' + changes % 10], 0).unwrap();
+            changes = changes.wrapping_add(1);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {text}");
+        assert!(text.contains("a has changed"), "{line}: {text}");
+        assert_eq!(std::fs::read(folder.path("out")).unwrap(), b"precious");
+    }
+}
+
+#[test]
+fn what_can_be_read_only_once_is_refused_a_second_time() {
+    let folder = Folder::new();
+    for line in ["common - -", "common - /dev/stdin", "except /dev/stdin -"] {
+        let output = folder
+            .command(line)
+            .stdin(std::process::Stdio::piped())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {text}");
+        assert!(text.contains("named twice"), "{line}: {text}");
+    }
+    // A pipe with a name, of which nobody has the other end.
+    sh(&folder, "mkfifo pipe");
+    petal(&folder, "common pipe pipe").refused(&["pipe", "named twice"]);
+}
+
+/// The remedy names a --memory that suffices.
+#[test]
+fn a_memory_that_is_too_small_is_refused_with_one_that_suffices() {
+    let folder = Folder::new();
+    folder.file("a", numbers(0..200_000));
+    let ran = petal(&folder, "common a a --memory 64K");
+    ran.refused(&["--memory 64.0 KiB", "97.6 KiB or more"]);
+    petal(&folder, "common a a --memory 98K").ends_with(0);
 }

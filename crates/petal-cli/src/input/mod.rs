@@ -26,7 +26,7 @@ pub(crate) use error::InputError;
 pub(crate) use lines::{BLOCK, Batch, LineOptions, Lines};
 
 use crate::compression::Compression;
-use crate::os::{FileId, display_name};
+use crate::os::{FileId, Stamp, display_name};
 use decode::Decoder;
 use raw::Raw;
 
@@ -44,7 +44,7 @@ const STDIN: &str = "-";
 pub(crate) struct Input {
     name: String,
     size: Option<u64>,
-    id: FileId,
+    stamp: Stamp,
     decoder: Decoder,
 }
 
@@ -104,7 +104,7 @@ impl Input {
         Ok(Self {
             name: name.to_owned(),
             size,
-            id: FileId::of(&facts),
+            stamp: Stamp::of(&facts),
             decoder,
         })
     }
@@ -121,7 +121,12 @@ impl Input {
 
     /// What tells this file from others, to see whether it is also the output.
     pub(crate) fn id(&self) -> FileId {
-        self.id
+        self.stamp.id()
+    }
+
+    /// What tells whether it has changed, as of its opening.
+    pub(crate) fn stamp(&self) -> Stamp {
+        self.stamp
     }
 
     /// The format it is decoded from, if any.

@@ -10,13 +10,14 @@ mod source;
 mod spool;
 mod texts;
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
-use petal_exact::{Job, Method, Operation, Options, Which};
+use anyhow::{Result, anyhow, bail};
+use petal_exact::{Error, Job, Method, Operation, Options, Which};
 
 use crate::args::{CommonArgs, DedupArgs, ExactArgs, ExceptArgs, KeyArgs, RecordArgs, RunArgs};
 use crate::budget;
@@ -24,8 +25,10 @@ use crate::copy::LineCopier;
 use crate::input::LineOptions;
 use crate::keys;
 use crate::mask;
+use crate::os::{FileId, display_name};
 use crate::output::Output;
 use crate::params;
+use crate::units::format_size;
 use source::{FileSource, Reading, Rules};
 
 /// Whether `dedup` is asked for exact work.
@@ -118,6 +121,7 @@ impl Work<'_> {
     fn run(&self) -> Result<ExitCode> {
         let started = Instant::now();
         params::check_present(self.files)?;
+        self.check_pipes()?;
         let budget = params::budget(self.run.memory.as_deref())?;
         let terminator = keys::terminator(self.records);
         let identity = keys::identity(self.keys, self.records, None)?;
@@ -128,9 +132,7 @@ impl Work<'_> {
         let lines = params::line_options(terminator, budget / at_once, copied);
         let rules = Rules::new(identity.normalisation, self.keys.skip_empty);
 
-        let lines_in_memory = budget / budget::SHARE_OF_LINES;
-        let taken = OVERHEAD.saturating_add(lines_in_memory).min(budget / 2);
-        let mut options = Options::new(budget - taken, self.scratch_directory());
+        let mut options = Options::new(for_the_library(budget), self.scratch_directory());
         options.threads = threads;
         options.multi = self.multi;
         options.verify = self.exact.verify;
@@ -142,12 +144,15 @@ impl Work<'_> {
         let reading = Arc::new(Reading::new(&output, self.run.quiet));
         let sources = self.sources(&lines, &rules, &reading, &options)?;
 
-        let mut job = Job::new(self.operation, &sources, &options)?;
+        let begin = |options: &Options| {
+            Job::new(self.operation, &sources, options).map_err(|error| too_little(error, budget))
+        };
+        let mut job = begin(&options)?;
         if matches!(job.plan().method, Method::Partitions { .. })
             && let Some(overlap) = overlap::measure(self.operation, &sources)
         {
             options.overlap = Some(overlap);
-            job = Job::new(self.operation, &sources, &options)?;
+            job = begin(&options)?;
         }
         let plan = job.plan().clone();
         texts::print_plan(self.run, &plan, &options);
@@ -177,6 +182,25 @@ impl Work<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Refuses what can be read only once and is named twice: before the first is read, which
+    /// may take long, or for ever where its writer has gone.
+    fn check_pipes(&self) -> Result<()> {
+        let mut pipes = Vec::new();
+        for path in self.files {
+            if let Some(pipe) = pipe(path) {
+                if pipes.contains(&pipe) {
+                    let name = match path.to_str() {
+                        Some("-") => "standard input".to_owned(),
+                        _ => display_name(path),
+                    };
+                    bail!("{name} is named twice: it can be read only once");
+                }
+                pipes.push(pipe);
+            }
+        }
+        Ok(())
+    }
+
     /// The files as sources; those that cannot be read twice are copied.
     fn sources(
         &self,
@@ -186,12 +210,8 @@ impl Work<'_> {
         options: &Options,
     ) -> Result<Vec<FileSource>> {
         let mut sources = Vec::new();
-        let mut stdin = false;
         for path in self.files {
             let is_stdin = path.as_os_str() == "-";
-            if is_stdin && std::mem::replace(&mut stdin, true) {
-                bail!("standard input is named twice: it can be read only once");
-            }
             let is_file = !is_stdin && path.metadata().is_ok_and(|facts| facts.is_file());
             let (rules, reading) = (rules.clone(), Arc::clone(reading));
             sources.push(if is_file {
@@ -221,6 +241,47 @@ impl Work<'_> {
             _ => "/var/tmp".into(),
         }
     }
+}
+
+/// What the library may use of a budget.
+fn for_the_library(budget: u64) -> u64 {
+    let taken = OVERHEAD.saturating_add(budget / budget::SHARE_OF_LINES);
+    budget - taken.min(budget / 2)
+}
+
+/// What is said of memory, in terms of the flag: the library knows only what it is given of it.
+fn too_little(error: Error, budget: u64) -> anyhow::Error {
+    let Error::NoMemory {
+        needed,
+        allowed,
+        what,
+    } = error
+    else {
+        return error.into();
+    };
+    // The least budget of which so much is for the library.
+    let beside = needed.saturating_add(OVERHEAD);
+    let least = beside.saturating_add(beside.div_ceil(budget::SHARE_OF_LINES - 1));
+    anyhow!(
+        "{what} takes {}, but of --memory {} it may use {}: allow {} or more",
+        format_size(needed),
+        format_size(budget),
+        format_size(allowed),
+        format_size(least.min(needed.saturating_mul(2)))
+    )
+}
+
+/// What can be read only once, if that is what a path leads to.
+fn pipe(path: &Path) -> Option<FileId> {
+    let is_stdin = path.as_os_str() == "-";
+    let path = if is_stdin {
+        Path::new("/dev/stdin")
+    } else {
+        path
+    };
+    let facts = path.metadata().ok()?;
+    let kind = facts.file_type();
+    (is_stdin || kind.is_fifo() || kind.is_socket()).then(|| FileId::of(&facts))
 }
 
 /// More threads than this are not worth the memory they divide.

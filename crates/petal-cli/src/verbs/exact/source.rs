@@ -3,14 +3,15 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use anyhow::Context;
 use petal::normalise::{Normal, Normalisation};
 use petal_exact::{Facts, Fingerprint, Fingerprinter, Records, Source, Visit};
 
 use crate::input::{Batch, Input, LineOptions, Lines};
 use crate::keys::KeyCounts;
-use crate::os::FileId;
+use crate::os::{FileId, Stamp, display_name};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::sample;
@@ -136,6 +137,8 @@ pub(super) struct FileSource {
     reading: Arc<Reading>,
     /// Of one pass.
     counts: Mutex<KeyCounts>,
+    /// What the file was when it was read first.
+    first: OnceLock<Stamp>,
 }
 
 impl FileSource {
@@ -184,7 +187,21 @@ impl FileSource {
             facts,
             reading,
             counts: Mutex::default(),
+            first: OnceLock::new(),
         }
+    }
+
+    /// Refuses a file that is not what was read first. What one pass found there may not be what
+    /// the next one looks for.
+    fn check(&self, now: Stamp) -> anyhow::Result<()> {
+        if *self.first.get_or_init(|| now) != now {
+            anyhow::bail!(
+                "{} has changed between two readings, so the answer would be wrong: begin again \
+                 when nobody writes to it",
+                display_name(&self.path)
+            );
+        }
+        Ok(())
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -218,6 +235,8 @@ impl Source for FileSource {
                 input.name()
             );
         }
+        let again = self.first.get().is_some();
+        self.check(input.stamp())?;
         let mut lines = Lines::new(input, &self.options);
         let mut batch = LineBatch {
             lines: Batch::new(BATCH),
@@ -233,6 +252,11 @@ impl Source for FileSource {
             told = consumed;
         }
         self.reading.tick(lines.consumed() - told);
+        // What is read once may grow meanwhile: it is as it was at some moment.
+        if again {
+            let facts = self.path.metadata();
+            self.check(Stamp::of(&facts.with_context(|| display_name(&self.path))?))?;
+        }
         if batch.hashed.get() {
             *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = batch.counts.get();
         }
