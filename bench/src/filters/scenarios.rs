@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::filters::concurrent::{self, SharedTimes};
 use crate::filters::keys::{Ints, Source, Strings};
-use crate::filters::limit::Limit;
+use crate::filters::limit::{DISTANCES, Limit};
 use crate::filters::measure::{Measured, Op, Times, ask, empty, fill};
 use crate::filters::peers::Filter;
 use crate::filters::petal::PetalKeys;
@@ -23,6 +23,9 @@ const LEAST_SIZED_ITEMS: usize = 400_000;
 
 /// Rounds of a filter that is slow.
 const SLOW_ROUNDS: usize = 2;
+
+/// How often the machine's limit and a filter are measured in turn, each round.
+const TURNS: usize = 16;
 
 /// Bytes of the arrays of the machine's limit.
 const LIMIT_BYTES: [usize; 2] = [128 << 20, 1 << 30];
@@ -493,11 +496,16 @@ impl Scenario {
                 }
                 empty(&mut *filter, &source, round, &mut row.times).map_err(of(row.filter))?;
                 if with_limit && row.filter == Filter::Petal {
-                    let bytes = filter.bits() / 8;
-                    drop(filter);
-                    match &mut limit {
-                        Some(limit) => limit.run(asks),
-                        none => none.insert(Limit::new(bytes)?).run(asks),
+                    let limit = match &mut limit {
+                        Some(limit) => limit,
+                        none => none.insert(Limit::new(filter.bits() / 8)?),
+                    };
+                    // In turn, so that a busy moment of the machine meets both; and equally
+                    // often, since the least of more runs is less.
+                    for _ in 0..TURNS {
+                        limit.run(1);
+                        ask(&mut *filter, &mut source, DISTANCES.len(), &mut row.times)
+                            .map_err(of(row.filter))?;
                     }
                 }
             }
