@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use crate::exact::SCRATCH;
 use crate::support::{Folder, numbers, petal, read};
@@ -16,7 +15,7 @@ fn left_in(directory: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Ten kills at moments spread over the run; the output is the old one or the whole new one, and
+/// Fifty kills at moments spread over the run; the output is the old one or the whole new one, and
 /// the next start leaves no temporary file.
 #[test]
 fn a_killed_run_leaves_the_old_output_and_no_files() {
@@ -38,10 +37,14 @@ fn a_killed_run_leaves_the_old_output_and_no_files() {
             .stderr(Stdio::null());
         command
     };
-    for round in 0..10u64 {
+    let started = std::time::Instant::now();
+    assert!(command().status().unwrap().success());
+    let whole = started.elapsed();
+    for round in 0..50u32 {
         std::fs::write(&out, "old").unwrap();
         let mut child = command().spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(3 + round * round * 4));
+        // All over the time that a run takes, in no order.
+        std::thread::sleep(whole * (round * 19 % 50) / 50);
         child.kill().unwrap();
         child.wait().unwrap();
         let now = read(&out);
@@ -100,6 +103,39 @@ fn a_full_disk_is_named_and_changes_nothing() {
         assert_eq!(read(&folder.path("out")), b"old");
         assert_eq!(folder.names(), ["a", "out"]);
     }
+}
+
+/// The output's disk becomes full, one of a megabyte: nothing is left on it but what was there.
+#[test]
+fn a_full_disk_of_the_output_is_named_and_keeps_the_old_one() {
+    let folder = Folder::new();
+    folder.file("a", numbers(0..400_000));
+    let script = format!(
+        "mount -t tmpfs -o size=1m none disk && echo old >disk/out || exit; echo mounted
+         {} dedup --exact a --memory 600K -o disk/out --tmp '{SCRATCH}'
+         code=$?; ls -A disk; cat disk/out; exit $code",
+        env!("CARGO_BIN_EXE_petal")
+    );
+    std::fs::create_dir(folder.path("disk")).unwrap();
+    // A file system that only this command sees.
+    let ran = Command::new("unshare")
+        .args(["-rm", "sh", "-c", &script])
+        .current_dir(folder.path(""))
+        .output();
+    if let Ok(ran) = ran
+        && let Some(seen) = ran.stdout.strip_prefix(b"mounted\n")
+    {
+        let err = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{err}");
+        assert!(err.contains("No space left on device"), "{err}");
+        assert_eq!(String::from_utf8_lossy(seen), "out\nold\n");
+    }
+    // Everywhere, also where the system grants no name space: a device that is always full.
+    let mut command = folder.command("dedup --exact a --memory 600K -o /dev/full");
+    let ran = command.args(["--tmp", SCRATCH]).output().unwrap();
+    let err = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2), "{err}");
+    assert!(err.contains("No space left on device"), "{err}");
 }
 
 #[test]
