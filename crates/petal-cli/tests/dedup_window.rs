@@ -169,7 +169,125 @@ fn lines_without_a_time_and_late_ones_are_kept_counted_and_named() {
     ] {
         assert!(stderr.contains(words), "{words} is not in {stderr}");
     }
-    assert_eq!(stderr.matches("warning").count(), 2, "{stderr}");
+    // At the end it is said how many there were, and what made them late.
+    for words in [
+        "warning: 2 lines were older than a window of 1 h",
+        "sort the input by time",
+        "log:5 went ahead by more than a window, to 2023-11-15T00:13:20Z",
+    ] {
+        assert!(stderr.contains(words), "{words} is not in {stderr}");
+    }
+    assert_eq!(stderr.matches("warning").count(), 3, "{stderr}");
+}
+
+/// One time far in the future ends the window for what follows; that is told.
+#[test]
+fn a_time_far_ahead_is_reported() {
+    let folder = Folder::new();
+    let mut log: String = (0..100)
+        .map(|i| format!("{} a\n", 1_700_000_000 + i))
+        .collect();
+    log += "2300-01-01T00:00:00Z a\n";
+    log += &(100..200)
+        .map(|i| format!("{} a\n", 1_700_000_000 + i))
+        .collect::<String>();
+    folder.file("log", log);
+    let args = "dedup log --window 10m --time-field 1 --field 2 --summary json --delimiter";
+    let args: Vec<&str> = args.split(' ').chain([" "]).collect();
+    let output = petal(args).current_dir(folder.path(".")).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        output.stdout.iter().filter(|&&byte| byte == b'\n').count(),
+        102
+    );
+    for words in [
+        "\"late\":100",
+        "100 lines were older than a window of 10 min",
+        "log:101 went ahead",
+        "2300-01-01T00:00:00Z",
+        "leave the line out",
+    ] {
+        assert!(stderr.contains(words), "{words} is not in {stderr}");
+    }
+}
+
+/// Logs of several machines, one after the other or mixed: a line is forgotten
+/// when its own time says, not that of the latest line.
+#[test]
+fn times_out_of_order_are_their_own() {
+    const WINDOW: u64 = 600;
+    let part = WINDOW.div_ceil(14);
+    let mut state = 11;
+    let (mut clock, mut latest, mut text) = (1_700_000_000u64, 0, String::new());
+    let mut expected = Vec::new();
+    let mut last: HashMap<u64, u64> = HashMap::new();
+    for _ in 0..20_000 {
+        clock += random(&mut state) % 4;
+        let back = match random(&mut state) % 4 {
+            0 => random(&mut state) % (WINDOW + 50),
+            1 => random(&mut state) % 60,
+            _ => 0,
+        };
+        let (time, key) = (clock - back, random(&mut state) % 4000);
+        // The window ends at the latest time that was read.
+        latest = time.max(latest);
+        let back = latest - time;
+        text += &format!("{time} {key}\n");
+        let before = last.get(&key).map(|before| latest.saturating_sub(*before));
+        expected.push((time, key, back, before));
+        if back <= WINDOW {
+            let newest = last.entry(key).or_insert(0);
+            *newest = time.max(*newest);
+        }
+    }
+    for threads in ["1", "4"] {
+        let flags = "dedup --window 10m --time-field 1 --field 2 --summary json -j";
+        let args: Vec<&str> = flags
+            .split(' ')
+            .chain([threads, "--delimiter", " "])
+            .collect();
+        let ran = run_with(&args, text.as_bytes()).ends_with(0);
+        let printed = String::from_utf8(ran.stdout.clone()).unwrap();
+        let mut printed = printed.lines().peekable();
+        let (mut again, mut past) = (0, 0);
+        for &(time, key, back, before) in &expected {
+            let line = format!("{time} {key}");
+            let was_printed = printed.next_if(|printed| **printed == line).is_some();
+            match before {
+                _ if back > WINDOW => {
+                    past += 1;
+                    assert!(was_printed, "{line} is from before the window");
+                }
+                None => assert!(was_printed, "{line} is new"),
+                Some(age) if age <= WINDOW => assert!(!was_printed, "{line}: {age} s after"),
+                Some(age) if age >= WINDOW + part => {
+                    assert!(was_printed, "{line}: {age} s after");
+                    again += 1;
+                }
+                Some(_) => {}
+            }
+        }
+        assert_eq!(printed.next(), None);
+        assert!(again > 1000 && past > 100, "{again} {past}");
+        assert_eq!(ran.json("late"), f64::from(past));
+    }
+}
+
+/// The smallest windows: as many lines, no more.
+#[test]
+fn small_windows_are_exact() {
+    let folder = Folder::new();
+    folder.file("list", "a\na\nb\na\nb\nb\na\nc\nb\na\n");
+    for (window, expected) in [
+        (1, "a\nb\na\nb\na\nc\nb\na\n"),
+        (2, "a\nb\nc\nb\na\n"),
+        (3, "a\nb\nc\n"),
+    ] {
+        let ran = folder
+            .petal(&format!("dedup list --window {window} -p 1e-9"))
+            .ends_with(0);
+        assert_eq!(String::from_utf8(ran.stdout).unwrap(), expected, "{window}");
+    }
 }
 
 /// Lines of a burst that is more than planned.

@@ -21,10 +21,10 @@ pub use ring::{Generation, Overload, WindowSpan};
 
 use crate::error::{Error, FormatError, Result};
 use crate::geometry::window::{WindowGeometry, lines_of};
-use crate::hash::{Bytes, Digest, Key, KeyHasher, KeyKind};
+use crate::hash::{Bytes, Digest, Digests, Key, KeyHasher, KeyKind};
 use crate::identity::{About, Identity};
 use crate::sizing::{self, DEFAULT_GENERATIONS, Promise};
-use crate::traits::{Bits, BitsMut, Contains};
+use crate::traits::{Bits, BitsMut, Contains, Insert, clear_mask};
 use crate::typed::Typed;
 use crate::words::Words;
 use ring::Ring;
@@ -33,7 +33,9 @@ use ring::Ring;
 ///
 /// * A key that was inserted within the window is always found.
 /// * At any moment a key that was not inserted for longer than the window and
-///   one generation is found with an expected probability of at most `p`.
+///   one generation is found with an expected probability of at most `p`. A
+///   generation is one part in 14, rounded up, so that the smallest windows of
+///   keys are exact.
 /// * No call stalls: an insertion clears a few words of what has expired, and
 ///   never a whole generation.
 ///
@@ -47,7 +49,11 @@ use ring::Ring;
 /// unit the caller counts. The library reads no clock: [`Self::advance`] tells
 /// the time, and asking and inserting, one at a time, in batches or through
 /// [`crate::Insert`], happen at the time told last; [`Self::insert_at`] and
-/// [`Self::contains_at`] take it along. Time that goes back is ignored. More
+/// [`Self::contains_at`] take it along. Now is the latest time told. A key
+/// with an earlier one goes to the generation of its time, so that it is forgotten
+/// when that says; one from before the window is not remembered
+/// ([`Window::is_past`]). A single time that is far ahead puts whatever is not before the
+/// window: who cannot trust times checks them. More
 /// than `n` keys in the window are an overload: with
 /// [`Overload::Shorten`] the oldest generation goes before its time
 /// ([`Window::shortened`] and [`Window::complete_since`] tell), with
@@ -124,13 +130,15 @@ impl<K: KeyKind> WindowFilter<K> {
         self.inner_mut().tend(words)
     }
 
-    /// Inserts a key at a time. True if it was certainly not in the window.
+    /// Inserts a key at a time, which becomes that of the window if it is the
+    /// latest. True if it was certainly not in the window. One from before the
+    /// window inserts nothing.
     ///
     /// # Errors
     /// As [`Self::insert`].
-    pub fn insert_at<Q: Key<K> + ?Sized>(&mut self, key: &Q, now: u64) -> Result<bool> {
-        self.inner_mut().advance(now);
-        self.insert(key)
+    pub fn insert_at<Q: Key<K> + ?Sized>(&mut self, key: &Q, time: u64) -> Result<bool> {
+        let digest = key.digest_bits(&self.meta().identity.hasher);
+        self.inner_mut().insert_bits_at(digest, time)
     }
 
     /// Whether a key may be in the window as it will be at a time from now on.
@@ -201,12 +209,11 @@ impl Window {
         if let WindowSpan::Time { ticks: 0, .. } = span {
             return Err(Error::parameter("ticks", 0, "use a span of at least 1"));
         }
-        let capacity = sizing::generation_keys(geometry, promise.items);
         Ok(Self {
             geometry,
             words: Words::zeroed(geometry.words())?,
             about: About::new(identity, Some(promise)),
-            ring: Ring::new(span, geometry.lanes(), capacity, geometry.words()),
+            ring: Ring::new(span, promise.items, geometry),
         })
     }
 
@@ -228,8 +235,7 @@ impl Window {
         let Some(promise) = about.promise else {
             return Err(refuse("n", "0", "at least 1, as the kind is window"));
         };
-        let capacity = sizing::generation_keys(geometry, promise.items);
-        let ring = Ring::restore(state, geometry.lanes(), capacity, geometry.words());
+        let ring = Ring::restore(state, promise.items, geometry);
         Ok(Self {
             ring: ring.ok_or_else(|| refuse("window", "an impossible state", "a possible one"))?,
             geometry,
@@ -295,6 +301,74 @@ impl Window {
     #[must_use]
     pub fn complete_since(&self) -> u64 {
         self.ring.complete_since()
+    }
+
+    /// Whether a time is before a window of time: what comes then is not
+    /// remembered.
+    #[must_use]
+    pub fn is_past(&self, time: u64) -> bool {
+        self.ring.is_past(time)
+    }
+
+    /// Insertions, at a time that is now or earlier, that change a bit and which
+    /// a time window takes before it is overloaded.
+    #[must_use]
+    pub fn room_at(&self, time: u64) -> u64 {
+        self.ring.room_at(time)
+    }
+
+    /// [`WindowFilter::insert_at`] for a batch of one time.
+    ///
+    /// # Errors
+    /// As [`crate::Insert::insert_digests`].
+    pub fn insert_digests_at(
+        &mut self,
+        digests: &Digests,
+        time: u64,
+        mask: &mut [u64],
+    ) -> Result<()> {
+        if time >= self.now() {
+            self.ring.advance(time);
+            return self.insert_digests(digests, mask);
+        }
+        self.origin().accept(digests.origin())?;
+        let mask = clear_mask(mask, digests.len())?;
+        for (i, &digest) in digests.bits().iter().enumerate() {
+            mask[i / 64] |= u64::from(self.insert_bits_at(digest, time)?) << (i % 64);
+        }
+        Ok(())
+    }
+
+    /// Inserts at a time.
+    fn insert_bits_at(&mut self, digest: u64, time: u64) -> Result<bool> {
+        self.ring.advance(time);
+        if time >= self.now() || self.span() == WindowSpan::Keys {
+            return self.insert_bits(digest);
+        }
+        let (words, geometry) = (self.words.get_mut()?, self.geometry);
+        let (ring, lines) = (&mut self.ring, lines_of(geometry, digest));
+        let found = slices::find(words, geometry, lines.clone(), ring.answered());
+        if ring.is_past(time) {
+            return Ok(found == 0);
+        }
+        if ring.is_due() {
+            ring.turn();
+        }
+        let own = ring.age_back_to(time);
+        if found != 0 && ring.age(found) as usize <= own {
+            // It is in its generation, or in one that is remembered for longer.
+            ring.note_late(ring.age(found) as usize, time, false);
+            return Ok(false);
+        }
+        let Some(age) = ring.with_room(own) else {
+            return self.insert_bits(digest);
+        };
+        let lane = ring.lane_of(age);
+        let before = slices::set(words, geometry, lines, lane);
+        ring.note_late(age, time, before & lane == 0);
+        clear(words, geometry, ring.clearing());
+        self.about.count(u64::from(found == 0));
+        Ok(found == 0)
     }
 
     /// Tells a time window the time. One that lies before an earlier one, and

@@ -15,8 +15,15 @@
 //! moves on a little at each insertion, fast enough to be over when the
 //! generation that is being filled is full. So a free lane is there when it is
 //! needed, as long as a lane expires whenever a generation begins.
+//!
+//! In a window of time a generation begins each time that a part of it has gone by,
+//! also while no keys come, so that a key with an earlier time has its own one to
+//! go to. One from before all of them gets generations on the old side, if the
+//! lanes there are clean.
 
 use crate::error::{Error, Result};
+use crate::geometry::window::WindowGeometry;
+use crate::sizing::generation_keys;
 
 /// What to do when more keys come in the span of a time window than it was
 /// planned for.
@@ -94,7 +101,12 @@ pub(super) struct Ring {
     words: u64,
     /// Ticks after which the next generation is due; `u64::MAX` for keys.
     generation_ticks: u64,
+    /// Keys that a window of keys is to have; `u64::MAX` for time.
+    window_keys: u64,
     state: RingState,
+    /// Insertions that changed a bit in all generations but the oldest one, if
+    /// there are others. Follows from the state.
+    newer: u64,
     /// Words that every so many keys of a generation (less one, a bit mask) are
     /// cleared, unless the clock presses.
     share: u64,
@@ -106,8 +118,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Of an empty window.
-    pub(super) fn new(span: WindowSpan, lanes: u32, capacity: u64, words: u64) -> Self {
+    /// Of an empty window, planned for so many keys.
+    pub(super) fn new(span: WindowSpan, items: u64, geometry: WindowGeometry) -> Self {
         Self::build(
             RingState {
                 span,
@@ -120,14 +132,15 @@ impl Ring {
                 complete_since: 0,
                 generations: vec![Generation::default()],
             },
-            lanes,
-            capacity,
-            words,
+            items,
+            geometry,
         )
     }
 
     /// Of a file. `None` if the state is none that a window can be in.
-    pub(super) fn restore(state: RingState, lanes: u32, capacity: u64, words: u64) -> Option<Self> {
+    pub(super) fn restore(state: RingState, items: u64, geometry: WindowGeometry) -> Option<Self> {
+        let (lanes, words) = (geometry.lanes(), geometry.words());
+        let capacity = generation_keys(geometry, items);
         let used = u64::from(state.expired) + u64::from(state.clearing);
         let generations = &state.generations;
         let in_order = generations.iter().try_fold(state.now, |limit, generation| {
@@ -143,13 +156,17 @@ impl Ring {
             && state.cleared < pass
             && in_order.is_some()
             && !matches!(state.span, WindowSpan::Time { ticks: 0, .. });
-        possible.then(|| Self::build(state, lanes, capacity, words))
+        possible.then(|| Self::build(state, items, geometry))
     }
 
-    fn build(state: RingState, lanes: u32, capacity: u64, words: u64) -> Self {
-        let generation_ticks = match state.span {
-            WindowSpan::Keys => u64::MAX,
-            WindowSpan::Time { ticks, .. } => ticks.div_ceil(u64::from(lanes - 2)),
+    fn build(state: RingState, items: u64, geometry: WindowGeometry) -> Self {
+        let (lanes, words) = (geometry.lanes(), geometry.words());
+        let capacity = generation_keys(geometry, items);
+        let (generation_ticks, window_keys) = match state.span {
+            WindowSpan::Keys => (u64::MAX, items),
+            WindowSpan::Time { ticks, .. } => {
+                (ticks.div_ceil(u64::from(geometry.generations())), u64::MAX)
+            }
         };
         // A few words for each key, but not at each.
         let between = if capacity < 64 { 0 } else { 7 };
@@ -158,6 +175,8 @@ impl Ring {
             capacity,
             words,
             generation_ticks,
+            window_keys,
+            newer: 0,
             share: words.div_ceil(capacity / (between + 1)),
             between,
             state,
@@ -166,6 +185,7 @@ impl Ring {
         };
         ring.answered = ring.answered_at(ring.state.now);
         ring.clearing = ring.lanes_to_clear();
+        ring.count_newer();
         ring
     }
 
@@ -251,18 +271,31 @@ impl Ring {
             return;
         }
         self.state.now = now;
-        let wanted = self.oldest_wanted(now);
-        while self.live() > 0
-            && self
-                .state
-                .generations
-                .last()
-                .is_some_and(|oldest| oldest.last < wanted)
+        self.expire_past();
+        self.turn();
+        self.answered = self.answered_at(now);
+    }
+
+    /// Expires what has left the window, but for the generation that is being
+    /// filled. One whose last key has left it is answered no more, but stays
+    /// as long as a late key could still come to it: or each such key would begin
+    /// another one, and each of these be cleared in a pass of its own.
+    fn expire_past(&mut self) {
+        let wanted = self.oldest_wanted(self.state.now);
+        while let [.., newer, oldest] = &self.state.generations[..]
+            && oldest.last < wanted
+            && newer.first <= wanted
         {
             self.expire_oldest();
         }
-        self.turn();
-        self.answered = self.answered_at(now);
+    }
+
+    /// Whether a generation may begin without another one being forgotten.
+    fn can_begin(&self) -> bool {
+        let wanted = self.oldest_wanted(self.state.now);
+        let oldest = self.state.generations.last();
+        let replaces = oldest.is_some_and(|oldest| oldest.last < wanted || oldest.keys == 0);
+        self.free() > 0 && (self.live() < self.lanes - 2 || replaces)
     }
 
     /// Whether the clock asks for a new generation.
@@ -272,21 +305,35 @@ impl Ring {
         self.state.now - filling.first >= self.generation_ticks
     }
 
-    /// Begins a new generation if the clock asks for one, a lane is free, and
-    /// none has to be forgotten for it.
+    /// Begins the generations that the clock asks for, as long as a lane is free
+    /// and none has to be forgotten for them.
     pub(super) fn turn(&mut self) {
-        if !self.is_due() {
-            return;
-        }
-        if self.state.generations[0].keys == 0 {
-            let now = self.state.now;
-            self.state.generations[0] = Generation {
-                first: now,
-                last: now,
-                keys: 0,
-            };
-        } else if self.free() > 0 && self.live() < self.lanes - 2 {
-            self.begin();
+        let now = self.state.now;
+        while self.is_due() {
+            let filling = self.state.generations[0];
+            if filling.keys == 0 && self.live() == 0 {
+                self.state.generations[0] = Generation {
+                    first: now,
+                    last: now,
+                    keys: 0,
+                };
+                return;
+            }
+            if !self.can_begin() {
+                return;
+            }
+            if filling.last < self.oldest_wanted(now) {
+                // All have left the window.
+                self.begin(now);
+                while self.live() > 0 {
+                    self.expire_oldest();
+                }
+                return;
+            }
+            // One after the other, but behind what the last one has.
+            let parts = (filling.last - filling.first).div_ceil(self.generation_ticks);
+            let gone = parts.max(1).saturating_mul(self.generation_ticks);
+            self.begin(filling.first.saturating_add(gone).min(now));
         }
     }
 
@@ -315,7 +362,7 @@ impl Ring {
     pub(super) fn make_room(&mut self) -> Result<()> {
         // A lane is free unless the state came from a strange file.
         if self.may_shorten() && self.free() > 0 {
-            self.begin();
+            self.begin(self.state.now);
             return Ok(());
         }
         Err(Error::Full {
@@ -325,13 +372,13 @@ impl Ring {
         })
     }
 
-    /// Takes the next free lane. There is one.
-    fn begin(&mut self) {
-        let now = self.state.now;
+    /// Takes the next free lane, which there is, for a generation that begins at
+    /// a time.
+    fn begin(&mut self, first: u64) {
         self.state.filling = (self.state.filling + 1) % self.lanes;
         let next = Generation {
-            first: now,
-            last: now,
+            first,
+            last: first,
             keys: 0,
         };
         self.state.generations.insert(0, next);
@@ -340,13 +387,17 @@ impl Ring {
         if self.live() > self.lanes - 2 {
             self.shorten();
         }
-        self.answered = self.answered_at(now);
+        self.answered = self.answered_at(self.state.now);
+        self.count_newer();
     }
 
     /// Expires the oldest generation before its time.
     fn shorten(&mut self) {
+        let wanted = self.oldest_wanted(self.state.now);
         if self.state.span != WindowSpan::Keys
             && let Some(oldest) = self.state.generations.last()
+            && oldest.keys > 0
+            && oldest.last >= wanted
         {
             self.state.shortened = self.state.shortened.saturating_add(1);
             self.state.complete_since = oldest.last.saturating_add(1);
@@ -355,18 +406,120 @@ impl Ring {
     }
 
     fn expire_oldest(&mut self) {
-        self.state.generations.pop();
-        self.state.expired += 1;
+        let oldest = self.state.generations.pop();
+        // A lane without a bit is free at once, if it is next to the free ones.
+        if !self.is_clean() || oldest.is_some_and(|oldest| oldest.keys > 0) {
+            self.state.expired += 1;
+        }
+        self.count_newer();
+    }
+
+    fn count_newer(&mut self) {
+        let newer = self.state.generations.split_last();
+        self.newer = newer.map_or(0, |(_, newer)| newer.iter().map(|g| g.keys).sum());
     }
 
     /// Notes an insertion; `changed` if it set a bit.
     #[inline(always)]
     pub(super) fn note(&mut self, changed: bool) {
+        let has_older = self.state.generations.len() > 1;
         let filling = &mut self.state.generations[0];
         filling.keys += u64::from(changed);
         filling.last = self.state.now;
         // Else only if it was the first, or the first for long.
         self.answered |= 1 << self.state.filling;
+        self.newer += u64::from(changed && has_older);
+        if self.newer >= self.window_keys {
+            self.expire_more_than_wanted();
+        }
+    }
+
+    /// Expires generations of a window of keys behind which there are as many
+    /// newer keys as it is to have.
+    #[cold]
+    fn expire_more_than_wanted(&mut self) {
+        while self.live() > 0 && self.newer >= self.window_keys {
+            self.expire_oldest();
+        }
+        self.answered = self.answered_at(self.state.now);
+    }
+
+    /// Whether a time is before the window.
+    pub(super) fn is_past(&self, time: u64) -> bool {
+        time < self.oldest_wanted(self.state.now)
+    }
+
+    /// The age of the generation that keys of an earlier time belong to: the one
+    /// that was being filled then, or else the oldest one.
+    fn age_of(&self, time: u64) -> usize {
+        let generations = &self.state.generations;
+        let age = generations.iter().position(|g| g.first <= time);
+        age.unwrap_or(generations.len() - 1)
+    }
+
+    /// The age of the generation for a key of an earlier time that is in the window.
+    pub(super) fn age_back_to(&mut self, time: u64) -> usize {
+        self.reach_back(time);
+        self.age_of(time)
+    }
+
+    /// The age of the first generation with room, from one on to newer ones.
+    /// `None` if all of them are full.
+    pub(super) fn with_room(&self, own: usize) -> Option<usize> {
+        let has_room = |&age: &usize| self.state.generations[age].keys < self.capacity;
+        (0..=own).rev().find(has_room)
+    }
+
+    /// The lane of an age, as a bit.
+    pub(super) fn lane_of(&self, age: usize) -> u64 {
+        // At most 63.
+        1 << self.lane(u32::try_from(age).unwrap_or(0))
+    }
+
+    /// Adds generations before the oldest one, empty ones, back to a time. As far
+    /// as lanes are free, and next to it.
+    fn reach_back(&mut self, time: u64) {
+        while let Some(oldest) = self.state.generations.last()
+            && oldest.first > time
+            && self.is_clean()
+            && self.live() < self.lanes - 2
+        {
+            let first = oldest.first.saturating_sub(self.generation_ticks);
+            self.state.generations.push(Generation {
+                first,
+                last: first,
+                keys: 0,
+            });
+        }
+        if let Some(oldest) = self.state.generations.last_mut() {
+            oldest.first = oldest.first.min(time);
+        }
+        self.count_newer();
+    }
+
+    /// Notes an insertion of an earlier time into the generation of an age.
+    pub(super) fn note_late(&mut self, age: usize, time: u64, changed: bool) {
+        let generation = &mut self.state.generations[age];
+        generation.keys += u64::from(changed);
+        generation.last = generation.last.max(time);
+        self.answered |= self.lane_of(age);
+        self.count_newer();
+    }
+
+    /// Keys that a time window takes at a time, now or earlier, before it is
+    /// overloaded.
+    pub(super) fn room_at(&self, time: u64) -> u64 {
+        let taken = match time < self.state.now {
+            true => &self.state.generations[..=self.age_of(time)],
+            false => &self.state.generations[..1],
+        };
+        let next = match self.may_shorten() && self.can_begin() {
+            true => self.capacity,
+            false => 0,
+        };
+        taken.iter().fold(next, |room, generation| {
+            room.saturating_add(self.capacity.saturating_sub(generation.keys))
+        })
     }
 
     /// What an insertion has to clear. The caller clears it.

@@ -1,6 +1,8 @@
 //! A window against an exact list of times and keys, its error, and the work
 //! of its insertions.
 
+mod late;
+
 use std::collections::HashMap;
 
 use proptest::prelude::*;
@@ -31,6 +33,7 @@ enum Step {
     Insert(i64),
     Fresh(u16),
     Wait(u64),
+    Late(i64, u64),
     Tend(u64),
     File,
 }
@@ -41,14 +44,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (1u16..40).prop_map(Step::Fresh),
         4 => (0u64..30).prop_map(Step::Wait),
         1 => (0u64..3000).prop_map(Step::Wait),
+        4 => ((0i64..60), (0u64..400)).prop_map(|(key, before)| Step::Late(key, before)),
         1 => (0u64..5000).prop_map(Step::Tend),
         1 => Just(Step::File),
     ];
     proptest::collection::vec(step, 1..150)
 }
 
-/// When each key came last: the number of the insertion, and the time.
-type Model = HashMap<i64, (u64, u64)>;
+/// When each key came last: the number of the insertion, the time, and whether
+/// that was an earlier one than now.
+type Model = HashMap<i64, (u64, u64, bool)>;
 
 struct Run {
     filter: Window,
@@ -59,7 +64,7 @@ struct Run {
 
 impl Run {
     fn must_find(&self, key: i64) -> bool {
-        let Some(&(number, at)) = self.model.get(&key) else {
+        let Some(&(number, at, _)) = self.model.get(&key) else {
             return false;
         };
         match self.filter.span() {
@@ -69,14 +74,30 @@ impl Run {
     }
 
     fn insert(&mut self, key: i64) {
+        self.insert_at(key, self.filter.now());
+    }
+
+    fn insert_at(&mut self, key: i64, time: u64) {
         let digest = mix_int(key, 0);
         let certain = self.must_find(key);
-        match self.filter.insert_bits(digest) {
+        let late = time < self.filter.now();
+        let inserted = match late {
+            true => self.filter.insert_bits_at(digest, time),
+            false => self.filter.insert_bits(digest),
+        };
+        match inserted {
             Ok(new) => {
                 assert!(!(new && certain), "{key} was in the window");
+                if self.filter.is_past(time) {
+                    assert_eq!(new, !self.filter.contains_bits(digest));
+                    return;
+                }
                 self.insertions += 1;
-                let at = self.filter.now();
-                self.model.insert(key, (self.insertions - 1, at));
+                let before = self.model.get(&key).map_or(0, |&(_, at, _)| at);
+                // An earlier time makes no key older.
+                if time >= before {
+                    self.model.insert(key, (self.insertions - 1, time, late));
+                }
             }
             Err(error) => {
                 let refusing = matches!(
@@ -94,7 +115,7 @@ impl Run {
 
     fn check(&self) {
         let filter = &self.filter;
-        for (&key, &(_, at)) in &self.model {
+        for (&key, &(_, at, late)) in &self.model {
             let age = filter.age_bits(mix_int(key, 0));
             if self.must_find(key) {
                 assert!(age.is_some(), "{key} is missed");
@@ -102,7 +123,9 @@ impl Run {
             // The error is so small that what is found was inserted.
             let Some(age) = age else { continue };
             let generation = filter.generation(age).unwrap();
-            assert!((generation.first..=generation.last).contains(&at));
+            // A late one may have come to a newer generation, where that of
+            // its time was full.
+            assert!(at <= generation.last && (late || generation.first <= at));
         }
         let full = u64::from(filter.geometry().generations()) + 1;
         assert!(filter.held() <= full * filter.generation_keys());
@@ -159,6 +182,14 @@ proptest! {
                             .filter(|&&key| run.filter.contains_bits(mix_int(key, 0))).count());
                     }
                 }
+                Step::Late(key, before) => {
+                    let time = run.filter.now().saturating_sub(before);
+                    if span == WindowSpan::Keys {
+                        run.insert(key);
+                    } else {
+                        run.insert_at(key, time);
+                    }
+                }
                 Step::Tend(words) => { run.filter.tend(words).unwrap(); }
                 Step::File => {
                     let held = run.filter.held();
@@ -203,6 +234,45 @@ proptest! {
     }
 }
 
+/// The last keys against a queue, for the smallest windows too: all of the window
+/// are found, and none that is older by a generation.
+#[test]
+fn windows_of_keys_forget_no_later_than_a_generation() {
+    for generations in [6, 14, 30] {
+        for items in (1..=70).chain([99, 100, 101, 255, 1000]) {
+            let mut filter = window(WindowSpan::Keys, items, 1e-9, generations);
+            let capacity = filter.generation_keys();
+            let mut most_held = 0;
+            for key in 0..items.cast_signed() * 4 + 40 {
+                let newest = mix_int(key, 0);
+                // At the moment of its repeat, too.
+                if let Some(oldest) = (key + 1).checked_sub_unsigned(items)
+                    && oldest >= 0
+                {
+                    assert!(key == oldest || filter.contains_bits(mix_int(oldest, 0)));
+                }
+                assert!(filter.insert_bits(newest).unwrap());
+                assert!(!filter.insert_bits(newest).unwrap());
+                most_held = most_held.max(filter.held());
+                if key % 7 == 0 {
+                    filter = through_a_file(filter);
+                }
+                let queue = 0..=key;
+                let (inside, outside) = (items.cast_signed(), (items + capacity).cast_signed() - 1);
+                for age in queue.clone().filter(|&age| age < inside) {
+                    let inside = mix_int(key - age, 0);
+                    assert!(filter.contains_bits(inside), "{items}: {age} of {key}");
+                }
+                for age in queue.filter(|&age| age >= outside).step_by(3) {
+                    let outside = mix_int(key - age, 0);
+                    assert!(!filter.contains_bits(outside), "{items}: {age} of {key}");
+                }
+            }
+            assert!(most_held < items + capacity, "{most_held} of {items}");
+        }
+    }
+}
+
 /// Hits among absent keys are as many as expected, within 5 sigma.
 fn assert_error(filter: &Window, expected: f64, asked: i64, what: &str) {
     let hits = (0..asked)
@@ -226,7 +296,8 @@ fn the_error_is_kept_at_every_load() {
             let mut filter = window(WindowSpan::Keys, ITEMS, error, generations);
             let geometry = filter.geometry();
             let capacity = filter.generation_keys();
-            let worst = capacity * u64::from(geometry.generations() + 1);
+            // One more and the oldest generation goes.
+            let worst = ITEMS - 1 + capacity;
             let planned = window_error(geometry, capacity, filter.about.identity.collisions());
             assert!(planned <= error);
             let mut inserted = 0i64;
@@ -239,8 +310,7 @@ fn the_error_is_kept_at_every_load() {
                 assert!(now <= error * 1.01, "{now} at {load}");
                 assert_error(&filter, now, asked, "from the bits");
             }
-            // On to the moment before the next generation begins.
-            while filter.ring.has_room() || filter.held() < worst {
+            while filter.held() < worst {
                 filter.insert_bits(mix_int(inserted, 5)).unwrap();
                 inserted += 1;
             }
@@ -269,7 +339,7 @@ fn the_expected_error_is_the_planned_one() {
                 filter.about.identity.collisions(),
             );
             let mut key = 0;
-            while filter.held() < 7 * capacity {
+            while filter.held() < items - 1 + capacity {
                 filter.insert_bits(mix_int(key, seed)).unwrap();
                 key += 1;
             }
@@ -476,12 +546,15 @@ fn typed_windows_take_the_time_along() {
     assert!(seen.insert_at("a", 50).unwrap());
     assert!(seen.contains_at("a", 150) && !seen.contains_at("a", 151));
     assert!(seen.contains("a") && !seen.contains("b"));
-    // Time does not go back.
+    // Time does not go back, and what has an earlier one is forgotten earlier.
     assert!(seen.insert_at("b", 10).unwrap());
     assert_eq!(seen.now(), 50);
-    assert!(seen.contains_at("b", 150));
+    assert!(seen.contains_at("b", 110) && !seen.contains_at("b", 120));
     seen.advance(140);
-    assert_eq!((seen.age("a"), seen.age("c")), (Some(1), None));
+    while seen.tend(u64::MAX).unwrap() {}
+    // In steps of 8 of 100.
+    assert_eq!((seen.age("a"), seen.age("c")), (Some(11), None));
+    assert!(!seen.contains("b"));
     assert!(!seen.insert_at("a", 141).unwrap());
     assert_eq!(seen.age("a"), Some(0));
     seen.advance(u64::MAX);

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use anyhow::Result;
 use petal::sizing::window_error_at;
-use petal::{Contains, Digests, Insert, Window, WindowSpan, mask_words};
+use petal::{Contains, Digests, Window, WindowSpan, mask_words};
 
 use crate::args::WhenFull;
 use crate::mask;
@@ -74,21 +74,15 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether a time lies before all that the window may still have to know.
-    pub(super) fn is_past(&self, time: u64) -> bool {
-        match self.window.span() {
-            WindowSpan::Keys => false,
-            WindowSpan::Time { ticks, .. } => time < self.window.now().saturating_sub(ticks),
-        }
-    }
-
-    /// Takes digests of a batch in order: bit `i` of `fresh` becomes 1 where digest
+    /// Takes digests of a batch of one time, which is in the window (any for a window of
+    /// lines), in order: bit `i` of `fresh` becomes 1 where digest
     /// `i` was not seen within the window. Returns where it stopped: before
     /// the end of `run` if the window is full and the run is to end.
     pub(super) fn take(
         &mut self,
         digests: &Digests,
         run: Range<usize>,
+        time: u64,
         fresh: &mut [u64],
     ) -> Result<usize> {
         let Range { mut start, end } = run;
@@ -99,8 +93,8 @@ impl Memory {
                 continue;
             }
             let count = usize::try_from(most).unwrap_or(usize::MAX).min(end - start);
-            let new = if self.may_be_full_after(count as u64) {
-                match self.take_one(digests, start)? {
+            let new = if self.may_be_full_after(count as u64, time) {
+                match self.take_one(digests, start, time)? {
                     One::New => {
                         fresh[start / 64] |= 1 << (start % 64);
                         1
@@ -112,7 +106,7 @@ impl Memory {
                 self.part.clear();
                 self.part.extend_from(digests, start..start + count)?;
                 self.mask.resize(mask_words(count), 0);
-                self.insert_part()?;
+                self.insert_part(time)?;
                 mask::copy(fresh, start, &self.mask, 0, count);
                 self.count(count as u64, mask::count(&self.mask[..mask_words(count)]));
                 start += count;
@@ -125,9 +119,10 @@ impl Memory {
     }
 
     /// Inserts a part of a batch, and takes note if that shortens the window.
-    fn insert_part(&mut self) -> Result<()> {
+    fn insert_part(&mut self, time: u64) -> Result<()> {
         let before = self.window.shortened();
-        self.window.insert_digests(&self.part, &mut self.mask)?;
+        self.window
+            .insert_digests_at(&self.part, time, &mut self.mask)?;
         if self.window.shortened() > before {
             let since = self.window.complete_since();
             let covered = self.window.now().saturating_sub(since);
@@ -138,28 +133,18 @@ impl Memory {
 
     /// Whether the window could get full within so many further lines, where
     /// that matters.
-    fn may_be_full_after(&self, lines: u64) -> bool {
+    fn may_be_full_after(&self, lines: u64, time: u64) -> bool {
         if self.when_full == WhenFull::Loosen || self.window.span() == WindowSpan::Keys {
             return false;
         }
-        let filling = self.window.generation(0).map_or(0, |filling| filling.keys);
-        let last = self.has_last_generation();
-        let capacity = self.window.generation_keys();
-        let fits = filling.saturating_add(lines) <= capacity || (!last && lines <= capacity);
-        !fits
-    }
-
-    /// Whether all generations that may be answered at once are there.
-    fn has_last_generation(&self) -> bool {
-        let most = self.window.geometry().generations();
-        self.window.generation(most).is_some()
+        self.window.room_at(time) < lines
     }
 
     /// Takes a digest near the moment at which the window is full.
-    fn take_one(&mut self, digests: &Digests, at: usize) -> Result<One> {
-        let filling = self.window.generation(0).map_or(0, |filling| filling.keys);
-        let full = self.has_last_generation() && filling >= self.window.generation_keys();
-        if full && let Some(digest) = digests.get(at) {
+    fn take_one(&mut self, digests: &Digests, at: usize, time: u64) -> Result<One> {
+        if self.window.room_at(time) == 0
+            && let Some(digest) = digests.get(at)
+        {
             let age = self.window.age_digest(digest)?;
             // One that is in the newest generation takes no room.
             if age == Some(0) {
@@ -174,7 +159,7 @@ impl Memory {
         self.part.clear();
         self.part.extend_from(digests, at..at + 1)?;
         self.mask.resize(1, 0);
-        self.insert_part()?;
+        self.insert_part(time)?;
         Ok(if self.mask[0] == 1 {
             One::New
         } else {

@@ -24,6 +24,7 @@ use crate::keys::{self, Keys, NoKey, Part};
 use crate::mask;
 use crate::params;
 use crate::report::{self, Table, figure, probability};
+use crate::time;
 use crate::units::{Span, format_count, format_micros, format_size};
 use crate::walk::{Flow, Place, Position, Visit, Walk};
 use memory::Memory;
@@ -207,6 +208,11 @@ struct Run<'a> {
     /// window before the latest.
     timeless: u64,
     late: u64,
+    /// Whether a line with a time has come.
+    dated: bool,
+    /// The last line that was later than all before by more than a window, and
+    /// its time.
+    jump: Option<(String, u64)>,
     /// Whether it ended early, as the window is full.
     full: bool,
     warned_short: bool,
@@ -236,6 +242,8 @@ impl<'a> Run<'a> {
             position: Position::default(),
             timeless: 0,
             late: 0,
+            dated: false,
+            jump: None,
             full: false,
             warned_short: false,
             fresh: Vec::new(),
@@ -263,6 +271,7 @@ impl<'a> Run<'a> {
         let keys = Arc::clone(&self.keys);
         walk.each(&keys, &mut self)?;
         let table = self.summary();
+        self.warn_of_late();
         let span = self.span();
         self.emit.finish()?;
         table.print(&self.args.run);
@@ -296,16 +305,15 @@ impl<'a> Run<'a> {
         let digests = lines.keyed.digests();
         let count = digests.len();
         if self.plan.time.is_none() {
-            if let Some(now) = self.arrival() {
-                self.memory.advance(now)?;
-            }
-            return self.memory.take(digests, 0..count, &mut self.fresh);
+            let now = self.arrival().unwrap_or(0);
+            self.memory.advance(now)?;
+            return self.memory.take(digests, 0..count, now, &mut self.fresh);
         }
         let mut done = 0;
         for same in lines.times.chunk_by(|a, b| a == b) {
             let run = done..done + same.len();
             done = run.end;
-            let judged = match same[0] {
+            let time = match same[0] {
                 None => {
                     if self.timeless == 0 {
                         self.warn(
@@ -316,34 +324,68 @@ impl<'a> Run<'a> {
                         );
                     }
                     self.timeless += same.len() as u64;
-                    false
+                    None
                 }
-                Some(time) if self.memory.is_past(time) => {
+                Some(time) if self.memory.window().is_past(time) => {
                     if self.late == 0 {
                         let why = "is older than the window of an earlier line";
                         self.warn(batch, place, lines.keyed.line_of(run.start), why);
                     }
                     self.late += same.len() as u64;
-                    false
+                    None
                 }
                 Some(time) => {
+                    self.note_jump(time, lines.keyed.line_of(run.start), place);
                     self.memory.advance(time)?;
-                    true
+                    Some(time)
                 }
             };
-            if judged {
-                let end = run.end;
-                let taken = self.memory.take(digests, run, &mut self.fresh)?;
-                if taken < end {
-                    return Ok(taken);
-                }
-            } else {
+            let Some(time) = time else {
                 for i in run {
                     self.fresh[i / 64] |= 1 << (i % 64);
                 }
+                continue;
+            };
+            let end = run.end;
+            let taken = self.memory.take(digests, run, time, &mut self.fresh)?;
+            if taken < end {
+                return Ok(taken);
             }
         }
         Ok(count)
+    }
+
+    /// Remembers the last line whose time put all before it out of the window.
+    fn note_jump(&mut self, time: u64, line: usize, place: &Place) {
+        let Span::Time(ticks) = self.plan.span else {
+            return;
+        };
+        let now = self.memory.window().now();
+        if self.dated && time.saturating_sub(now) > ticks {
+            let place = format!("{}:{}", place.name, place.line + line as u64);
+            self.jump = Some((place, time));
+        }
+        self.dated = true;
+    }
+
+    /// Says at the end how many lines were older than the window, and what to do.
+    fn warn_of_late(&self) {
+        if self.late == 0 {
+            return;
+        }
+        let jump = self.jump.as_ref().map_or_else(String::new, |(place, time)| {
+            format!(
+                "; {place} went ahead by more than a window, to {}: if that is wrong, leave the line \
+                 out",
+                time::format(*time)
+            )
+        });
+        report::warn(&format!(
+            "{} lines were older than a window of {} before the latest time: they are printed, and \
+             were not remembered; sort the input by time, or give a longer --window{jump}",
+            format_count(self.late),
+            self.span()
+        ));
     }
 
     /// Names the first line of a sort that is printed without being judged.
