@@ -8,8 +8,9 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow, bail};
-use petal::{AnyFilter, AtomicFile, Contains, Error, Overwrite, Promise, Secret, WindowSpan};
+use petal::{AnyFilter, AtomicFile, Contains, Error, Kind, Overwrite, Promise, Secret, WindowSpan};
 
+use crate::budget;
 use crate::os::display_name;
 use crate::report::{figure, probability};
 use crate::units::{format_count, format_size};
@@ -30,13 +31,14 @@ pub(crate) fn check_budget(paths: &[&Path], memory: Option<&str>, remedy: &str) 
     let Some(text) = memory else {
         return Ok(());
     };
-    let budget = crate::params::size("--memory", text)?;
-    let mut needed = crate::budget::OVERHEAD;
+    let allowed = crate::params::size("--memory", text)?;
+    let mut bytes = 0u64;
     for path in paths {
         let info = petal::inspect(path).map_err(|error| named(path, error))?;
-        needed = needed.saturating_add(info.payload_bytes);
+        bytes = bytes.saturating_add(info.payload_bytes);
     }
-    if needed > budget {
+    let needed = budget::needed(bytes);
+    if needed > allowed {
         bail!(
             "--memory {text} is too little: the filters and petal itself need {}; {remedy}",
             format_size(needed)
@@ -116,6 +118,29 @@ pub(crate) fn counted_keys(filter: &AnyFilter) -> Option<u64> {
         AnyFilter::Window(window) => Some(window.held()),
         filter => filter.about().insertions(),
     }
+}
+
+/// Why a filter of a kind, made for `items` keys, took no further key, before
+/// anything was written.
+pub(crate) fn not_taken(kind: Kind, items: u64, error: Error) -> anyhow::Error {
+    let why = match error {
+        Error::Full { keys, .. } if kind == Kind::Deletable && keys >= items => format!(
+            "more than the {} distinct keys that it is made for, and no slot is left: give a larger \
+             -n to a filter that is built anew",
+            format_count(items)
+        ),
+        Error::TooLarge {
+            needed,
+            available: Some(available),
+        } if kind == Kind::Deletable => format!(
+            "to count the repeats of its keys the filter would need {}, the memory budget is {}: \
+             allow more with --memory",
+            format_size(budget::needed(needed)),
+            format_size(budget::needed(available))
+        ),
+        error => error.to_string(),
+    };
+    anyhow!("{why}; nothing was written")
 }
 
 /// Whether an insertion of a key that is there changes the filter.

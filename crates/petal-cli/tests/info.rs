@@ -85,6 +85,17 @@ fn every_kind_is_described() {
             assert!(info["error_at_capacity"].as_f64().unwrap() <= 1e-6);
         }
         assert!(info["geometry"][key].as_u64() > Some(0), "{info}");
+        // One meaning each.
+        let counted = match kind {
+            "counting" => "insertions",
+            "window" => "new_keys",
+            _ => "distinct",
+        };
+        for name in ["distinct", "insertions", "new_keys"] {
+            let count = info[name].as_u64();
+            assert_eq!(count.is_some(), name == counted, "{kind}: {info}");
+            assert!(count.is_none_or(|count| (4990..=5000).contains(&count)));
+        }
         let keys = info["estimated_keys"].as_f64().unwrap();
         assert!((4850.0..=5150.0).contains(&keys), "{kind}: {keys}");
         // One filter of this size scatters by some 4 % around its promise.

@@ -25,7 +25,7 @@ fn the_union_has_the_keys_of_all() {
     let found = folder.petal("check -c abc a.txt b.txt c.txt").ends_with(0);
     assert_eq!(found.stdout, b"300\n");
     let info = folder.json("info --json ab");
-    assert_eq!(info["insertions"], serde_json::Value::Null);
+    assert_eq!(info["distinct"], serde_json::Value::Null);
     assert!((190..=210).contains(&info["estimated_keys"].as_u64().unwrap()));
 
     // A filter of unknown count still refuses what is too much.
@@ -197,9 +197,11 @@ fn counts_add_up_and_windows_stay_apart() {
             .petal(&format!("build {list} -o f{list} --force --kind deletable"))
             .ends_with(0);
     }
+    // Repeats take slots of their own, further lines have none.
+    folder.petal("merge fa fa -o double").ends_with(0);
     folder
-        .petal("merge fa fa -o new")
-        .refused(&["fa and fa", "larger -n"]);
+        .petal("merge fa fb -o new")
+        .refused(&["fa and fb", "larger -n"]);
     folder
         .petal("build a -o w --kind window --window 100")
         .ends_with(0);

@@ -85,7 +85,9 @@ pub trait Insert: Contains {
 /// what belongs to other keys: these may then be missed.
 pub trait Remove: Insert {
     /// Undoes one insertion of a key. False, and nothing is changed, if the
-    /// filter shows that the key is absent.
+    /// filter shows that the key is absent, or if it is stuck: its count has come to the
+    /// most that the kind can hold, and nobody knows how far beyond. A key
+    /// that was not removed and is still found is stuck; that stays so.
     ///
     /// # Errors
     /// If the digest is of another origin, the filter is read-only, or its
@@ -148,7 +150,7 @@ pub(crate) trait BitsMut: Bits {
 
 /// A kind of filter that forgets keys, from the inside.
 pub(crate) trait BitsRemove: BitsMut {
-    /// False, and nothing is changed, if the key is certainly absent.
+    /// False, and nothing is changed, if the key is certainly absent or stuck.
     fn remove_bits(&mut self, digest: u64) -> Result<bool>;
     /// In order; sets bit `i` of the mask where a key was removed.
     fn remove_all_bits(&mut self, digests: &[u64], mask: &mut [u64]) -> Result<()> {

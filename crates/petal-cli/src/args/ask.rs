@@ -81,9 +81,15 @@ pub(crate) struct CheckArgs {
 
 /// Show what a filter is: kind, labels, fill, error
 #[derive(Debug, Args)]
-#[command(before_help = "Examples:
+#[command(
+    before_help = "Examples:
   petal info known.petal
-  petal info --json known.petal")]
+  petal info --json known.petal",
+    after_help = "In JSON `distinct` is the number of distinct keys, less those that were falsely \
+seen when they came; `insertions`, of counting filters, is that of all insertions, repeats too, less \
+removals; `new_keys`, of windows, is how many were new, of all time. Each is null where the filter \
+does not count that; `estimated_keys` is always an estimate of the distinct keys in it, also where it is exact."
+)]
 pub(crate) struct InfoArgs {
     /// The filters.
     #[arg(required = true)]

@@ -49,9 +49,8 @@ pub(crate) struct BuildArgs {
     )]
     pub(crate) fpr: String,
 
-    /// The number of distinct keys to plan for [default: they are counted]. In
-    /// a deletable filter the counts of repeated keys take slots as well: plan
-    /// for more.
+    /// The number of distinct keys to plan for [default: they are counted].
+    /// Repeats are not among them, also where they are counted.
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) items: Option<String>,
 
@@ -109,7 +108,8 @@ pub(crate) enum BuildKind {
     /// counted. 4 times the size of bloom with counters of 4 bits.
     Counting,
     /// Fingerprints with counts: lines can be removed, and their repeats are
-    /// counted. A quarter smaller than bloom at 1e-6 where these are few.
+    /// counted, in about twice the memory if most lines come twice. A quarter
+    /// smaller than bloom at 1e-6 where these are few.
     Deletable,
     /// Forgets what is older than --window.
     Window,
@@ -159,7 +159,8 @@ pub(crate) struct AddArgs {
   petal remove users.petal left.txt",
     after_help = "For filters of the kinds `counting` (without --minimal) and `deletable`. A line \
 is taken out once for each time that it comes in the lists; one that the filter shows to be \
-absent is left alone and counted.
+absent is left alone and counted, and so is one that came as often as its counters can say (15 \
+times with 4 bits): it is there for good.
 
 Remove only lines that were added, and no more often than they were. A line that never was, but \
 is falsely found, is removed as well, and takes with it what belongs to other lines: these may \

@@ -6,17 +6,19 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow, bail};
-use petal::{AnyFilter, Contains, Error, Insert, MappedWriter, Secret, mask_words};
+use anyhow::{Result, bail};
+use petal::{AnyFilter, Contains, Insert, MappedWriter, Secret, mask_words};
 
 use super::change::{self, Change, Flags};
 use crate::args::AddArgs;
+use crate::budget;
 use crate::filters::{self, named};
 use crate::input::Batch;
 use crate::intake::Intake;
 use crate::keys::{self, KeyedLines};
 use crate::mask;
 use crate::os::display_name;
+use crate::params;
 use crate::report::{self, Table, figure};
 use crate::units::{format_count, format_size};
 use crate::walk::{Flow, Place};
@@ -44,6 +46,10 @@ pub(crate) fn run(args: &AddArgs) -> Result<ExitCode> {
     let room = change.filter.room();
     announce(args, &change.filter, room);
     let shortened = shortened(&change.filter);
+    if let (AnyFilter::Deletable(filter), Some(_)) = (&mut change.filter, &args.run.memory) {
+        let budget = params::budget(args.run.memory.as_deref())?;
+        filter.limit_memory(budget::room(budget));
+    }
     let added = insert(&mut change, room.filter(|_| !args.overfill))?;
     let noted = filters::notes_repeats(&change.filter) && change.intake.keyed() > 0;
     let (filter, intake) = change.finish(added > 0 || noted)?;
@@ -107,6 +113,7 @@ fn insert(change: &mut Change<'_>, room: Option<u64>) -> Result<u64> {
     };
     let mut added = 0;
     let mut mask = Vec::new();
+    let kind = filter.kind();
     let keys = intake.keys();
     walk.each(&keys, &mut |batch: &Batch,
                            keyed: &mut KeyedLines,
@@ -116,7 +123,7 @@ fn insert(change: &mut Change<'_>, room: Option<u64>) -> Result<u64> {
         mask.resize(mask_words(digests.len()), 0);
         filter
             .insert_digests(digests, &mut mask)
-            .map_err(|error| no_room(path, error))?;
+            .map_err(|error| filters::not_taken(kind, items, error).context(display_name(path)))?;
         added += mask::count(&mask);
         if let Some(room) = room.filter(|&room| added as f64 > room as f64 + margin) {
             bail!(
@@ -133,23 +140,6 @@ fn insert(change: &mut Change<'_>, room: Option<u64>) -> Result<u64> {
     })?;
     intake.refuse_bad()?;
     Ok(added)
-}
-
-/// That a filter takes no further line.
-fn no_room(path: &Path, error: Error) -> anyhow::Error {
-    match error {
-        Error::Full {
-            kind: "deletable",
-            keys,
-            ..
-        } => anyhow!(
-            "{}: its slots are full with {} keys and their repeats, which take room as well; \
-             nothing was written: build it anew with a larger -n",
-            display_name(path),
-            format_count(keys)
-        ),
-        error => named(path, error),
-    }
 }
 
 /// Generations that a window has forgotten before their time.

@@ -183,24 +183,23 @@ fn shape(table: &mut Table, info: &FileInfo) {
 
 /// How full it is, and what that means.
 fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
-    let counted = match &info.shape {
-        Shape::Counting(_) => "with repeats",
-        Shape::Deletable { .. } => "different fingerprints",
-        Shape::Window { .. } => "of new keys, of all time",
-        _ => "that changed a bit",
+    // The file has one number, and kinds count different things.
+    let [mut distinct, mut insertions, mut new_keys] = [None; 3];
+    let (counted, label, what) = match &info.shape {
+        Shape::Counting(_) => (&mut insertions, "insertions", "with repeats, less removals"),
+        Shape::Window { .. } => (&mut new_keys, "new keys", "of all time"),
+        Shape::Deletable { .. } => (&mut distinct, "distinct keys", "different fingerprints"),
+        _ => (&mut distinct, "distinct keys", "that changed a bit"),
     };
-    match info.insertions {
-        Some(count) => {
-            let text = format!("{} {counted}", format_count(count));
-            table.row("insertions", "insertions", text, count);
-        }
-        None => table.row(
-            "insertions",
-            "insertions",
-            "unknown",
-            serde_json::Value::Null,
-        ),
-    }
+    *counted = info.insertions;
+    let text = match info.insertions {
+        Some(count) => format!("{}, {what}", format_count(count)),
+        None => "unknown".to_owned(),
+    };
+    table.text_row(label, text);
+    table.row("distinct", "", "", distinct);
+    table.row("insertions", "", "", insertions);
+    table.row("new_keys", "", "", new_keys);
     let keys = measure.estimated_len;
     table.estimate("estimated_keys", "estimated keys", keys);
     let fill = format!("{:.1} %", measure.fill * 100.0);
@@ -242,13 +241,9 @@ fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
         Some(error) => table.row("error_at_capacity", "error when full", figure(error), error),
         None => table.row("error_at_capacity", "", "", serde_json::Value::Null),
     }
-    let counted = match &info.shape {
-        Shape::Counting(_) => None, // repeats
-        _ => info.insertions,
-    };
     // A window forgets what is too much.
     let forgets = matches!(info.shape, Shape::Window { .. });
-    let is_over = |promise| filters::is_over(promise, counted, keys);
+    let is_over = |promise| filters::is_over(promise, distinct, keys);
     let over = !forgets && info.promise.is_some_and(is_over);
     let warning = if over {
         "more keys than it was made for"

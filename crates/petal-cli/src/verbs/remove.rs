@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use petal::{AnyFilter, Increase, Remove, mask_words};
+use petal::{AnyFilter, Contains, Increase, Remove, mask_words};
 
 use super::change::{self, Change, Flags};
 use crate::args::RemoveArgs;
@@ -39,9 +39,9 @@ pub(crate) fn run(args: &RemoveArgs) -> Result<ExitCode> {
     let filter = &change.filter;
     let plan = format!("{} of {}", filter.kind(), format_size(filter.bytes()));
     report::plan(&args.run, &plan);
-    let removed = remove(&mut change)?;
-    let (filter, intake) = change.finish(removed > 0)?;
-    summary(&filter, &intake, removed, started).print(&args.run);
+    let done = remove(&mut change)?;
+    let (filter, intake) = change.finish(done.removed > 0)?;
+    summary(&filter, &intake, &done, started).print(&args.run);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -68,16 +68,24 @@ fn refusal(filter: &AnyFilter) -> Option<String> {
     }
 }
 
-/// Removes all lines; how many there were.
-fn remove(change: &mut Change<'_>) -> Result<u64> {
+/// What became of the lines that are not absent.
+#[derive(Debug, Default)]
+struct Done {
+    removed: u64,
+    /// Their counts are at the most that the filter can hold, and stay there.
+    stuck: u64,
+}
+
+/// Removes all lines.
+fn remove(change: &mut Change<'_>) -> Result<Done> {
     let Change {
         filter,
         walk,
         intake,
         ..
     } = change;
-    let mut removed = 0;
-    let mut mask = Vec::new();
+    let mut done = Done::default();
+    let (mut mask, mut left) = (Vec::new(), Vec::new());
     let keys = intake.keys();
     walk.each(&keys, &mut |batch: &Batch,
                            keyed: &mut KeyedLines,
@@ -86,19 +94,29 @@ fn remove(change: &mut Change<'_>) -> Result<u64> {
         let digests = keyed.digests();
         mask.resize(mask_words(digests.len()), 0);
         filter.remove_digests(digests, &mut mask)?;
-        removed += mask::count(&mask);
+        done.removed += mask::count(&mask);
+        // What was not removed, and is there, stays for good.
+        left.resize(mask.len(), 0);
+        filter.contains_digests(digests, &mut left)?;
+        for (left, removed) in left.iter_mut().zip(&mask) {
+            *left &= !removed;
+        }
+        done.stuck += mask::count(&left);
         Ok(Flow::GoOn)
     })?;
     intake.refuse_bad()?;
-    Ok(removed)
+    Ok(done)
 }
 
-fn summary(filter: &AnyFilter, intake: &Intake, removed: u64, started: Instant) -> Table {
+fn summary(filter: &AnyFilter, intake: &Intake, done: &Done, started: Instant) -> Table {
     let mut table = Table::default();
     table.count("lines", "lines read", intake.lines());
-    table.count("removed", "removed", removed);
-    let absent = intake.keyed().saturating_sub(removed);
+    table.count("removed", "removed", done.removed);
+    let absent = intake
+        .keyed()
+        .saturating_sub(done.removed.saturating_add(done.stuck));
     table.count("absent", "absent", absent);
+    table.count_if_any("stuck", "there for good (count at its end)", done.stuck);
     intake.report(&mut table);
     change::state_of(filter, &mut table);
     if let AnyFilter::Counting(counting) = filter {

@@ -59,7 +59,8 @@ impl CountingGeometry {
         dispatch!(self, insert(words, blocks, increase, digest))
     }
 
-    /// Decreases the counters of a digest, unless one of them is 0.
+    /// Decreases the counters of a digest, unless one of them is 0. True if that
+    /// changed one: false as well where all are saturated.
     #[inline(always)]
     pub(super) fn remove(self, words: &mut [u64], digest: u64) -> bool {
         dispatch!(self, remove(words, self.split().blocks(), digest))
@@ -223,7 +224,8 @@ fn increase_by<const C: usize, const W: usize, const R: usize>(
     }
 }
 
-/// Decreases the counters, each but the saturated ones, unless one is 0.
+/// Decreases the counters, each but the saturated ones, unless one is 0. True
+/// if that changed one.
 #[inline(always)]
 fn decrease<const C: usize, const W: usize, const R: usize>(
     blocks: &mut [Block<C, W>],
@@ -233,16 +235,18 @@ fn decrease<const C: usize, const W: usize, const R: usize>(
     if !has_all(blocks, indices, bits) {
         return false;
     }
+    let mut changed = false;
     for (&index, &bits) in indices.iter().zip(bits) {
         let block = &mut blocks[index];
         for (i, words) in (0..).zip(block) {
             let (word, full) = field::<C>(lane(bits, i));
             let value = words[word] & full;
+            changed |= value != full;
             // No borrow: the value is not 0.
             words[word] -= if value == full { 0 } else { one::<C>(full) };
         }
     }
-    true
+    changed
 }
 
 // One digest. Not inlined, so that callers stay small and batches share them.

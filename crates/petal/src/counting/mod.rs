@@ -46,7 +46,8 @@ use crate::words::Words;
 /// [`sizing::saturated_counters`] how many to expect: of a million keys inserted
 /// once each, with counters of 4 bits and an error of 1 % or less, 1 to 3 in 10^7,
 /// so that one filter in millions has any. A key that is inserted 15 times
-/// saturates its counters of 4 bits.
+/// saturates its counters of 4 bits: removing it then changes nothing and is false,
+/// though [`Self::contains`] is true.
 ///
 /// After Fan, Cao, Almeida and Broder, "Summary cache" (2000).
 ///

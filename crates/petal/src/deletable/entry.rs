@@ -124,11 +124,57 @@ pub(super) fn encode(
     }
 }
 
+/// How many slots a count takes: those that [`encode`] fills. One for each
+/// time at first; a count of three takes one more (in slots of 2 and 3 bits one
+/// of three and four, at most two more; in slots of one bit those from three to
+/// six, at most four more). Others take no more than their number, and large
+/// ones about its logarithm.
+pub(super) fn slots(remainder_bits: u32, count: u64) -> u64 {
+    let Some(more) = count.checked_sub(3) else {
+        return count;
+    };
+    let (group, bits) = group(remainder_bits);
+    let digits = (u64::BITS - more.leading_zeros()).div_ceil(bits).max(1);
+    3 + group as u64 * u64::from(digits)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Inserting a key again never takes more slots than as many other keys,
+    /// but for the few counts that begin digits.
+    #[test]
+    fn a_count_takes_no_more_slots_than_its_number() {
+        for (bits, exceptions, most) in [
+            (1, 3..=6, 4),
+            (2, 3..=4, 2),
+            (3, 3..=4, 2),
+            (4, 3..=3, 1),
+            (7, 3..=3, 1),
+            (20, 3..=3, 1),
+            (56, 3..=3, 1),
+        ] {
+            let powers = (20..64).flat_map(|log| {
+                let power = 1u64 << log;
+                [power - 1, power, power + 1, power + 2, power + 3]
+            });
+            let mut before = 0;
+            for count in (1..1 << 20).chain(powers).chain([u64::MAX]) {
+                let slots = slots(bits, count);
+                assert!(slots >= before, "{bits} bits, {count}");
+                before = slots;
+                if exceptions.contains(&count) {
+                    assert!(slots <= count + most, "{bits} bits, {count}");
+                } else {
+                    assert!(slots <= count, "{bits} bits, {count}");
+                }
+            }
+            assert!(before <= MOST_SLOTS as u64);
+        }
+    }
 
     proptest! {
         #![proptest_config(crate::testing::cases(2000))]
@@ -143,6 +189,7 @@ mod tests {
             let mut slots = [0; MOST_SLOTS];
             let len = encode(bits, remainder, count, &mut slots);
             prop_assert!(slots[..len].iter().all(|slot| slot >> bits == 0));
+            prop_assert_eq!(super::slots(bits, count), len as u64);
             let entry = decode(bits, len, |i| slots[i]);
             prop_assert_eq!(entry, Entry { remainder, count, len, canonical: true });
             // In the order of the logarithm.

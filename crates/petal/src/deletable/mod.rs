@@ -2,8 +2,8 @@
 //!
 //! Owns [`Deletable`] and its typed form [`DeletableFilter`]: a quotient
 //! filter with counts. Reading its slots is in `table`, changing them in
-//! `edit`, making and checking whole tables in `build`, the code of counts in
-//! `entry`; the layout is in [`crate::geometry::deletable`], sizes in
+//! `edit`, making and checking whole tables in `build`, more slots in `room`,
+//! two filters in `merge`, the code of counts in `entry`; the layout is in [`crate::geometry::deletable`], sizes in
 //! [`crate::sizing`].
 //!
 //! After Bender et al., "Don't Thrash: How to Cache Your Hash on Flash" (2012),
@@ -13,23 +13,23 @@
 mod build;
 mod edit;
 mod entry;
+mod merge;
+mod room;
 mod table;
 #[cfg(test)]
 mod tests;
-
-use std::cmp::Ordering;
 
 use crate::arch::prefetch::prefetch;
 use crate::error::{Error, FormatError, Result};
 use crate::geometry::deletable::DeletableGeometry;
 use crate::hash::{Bytes, Digest, Key, KeyHasher, KeyKind};
 use crate::identity::{About, Identity};
-use crate::sizing::{self, MAX_ITEMS, Promise};
-use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Contains, Merge};
+use crate::sizing::{self, Promise};
+use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Contains};
 use crate::typed::Typed;
 use crate::words::Words;
-use build::{Builder, Totals, check};
-use edit::{Editor, NoRoom};
+use build::{Totals, check};
+use edit::Editor;
 use table::{Entries, Layout, SLOTS, Table};
 
 /// A set of keys that can be removed again, each with the number of times that
@@ -42,15 +42,31 @@ use table::{Entries, Layout, SLOTS, Table};
 ///   most, by the count of a key with the same fingerprint.
 /// * Remove only keys that were inserted. Removing one that is falsely found
 ///   takes away from another key, which may then be missed.
-/// * The same keys and parameters give the same bits, in whatever order.
+/// * `n` distinct keys are taken however often each of them comes: counts take
+///   memory, and never from the error, which is that of the distinct
+///   keys alone.
+/// * The same keys and parameters give the same bits, in whatever order they
+///   are inserted.
 ///
 /// Structure: a fingerprint of `log2(n / p)` bits and a little for each key,
-/// in 9.6 bits at 1 %. A key that is inserted again takes a slot more the
-/// second and third time, and then one for each so many digits of its count.
-/// One that has come to 2^64 - 1 stays there, whatever is removed.
-/// The filter refuses keys with an [`Error::Full`] once 31/32 of its slots are
-/// in use; [`Self::grow`] doubles them. Keys that somebody chose so that their
-/// slots follow each other are refused sooner, before they make calls slow.
+/// in 9.6 bits at 1 % (and as many above that). A key that is there twice
+/// takes a second slot, three times four, and from then on the slots grow with
+/// the logarithm of its count, one for each `r - 1` binary digits, with `r` bits
+/// of remainder (7 at 1 %): a key takes no more slots than it was inserted times, but
+/// for one more at a count of three. When the slots run out, and no more distinct
+/// keys are there than were asked for, the filter doubles them and takes
+/// a bit of each remainder for that. Fingerprints, and so the error, stay; the
+/// filter is then nearly twice as large, old and new slots exist for a moment,
+/// and [`Deletable::limit_memory`] bounds that. At two and one bits of remainder
+/// digits take more slots, and then there is nothing to take:
+/// every key up to 2^20 times at once is within that, as are single keys up to 2^64 - 1,
+/// where a count stays whatever is removed.
+///
+/// [`Error::Full`] means that there are more distinct keys than `n` and no slot is
+/// left; [`Self::grow`] makes room for twice as many. Its text tells two other
+/// cases apart, which do not come by chance: counts far beyond those above, and
+/// keys that somebody chose so that their slots follow each other, which are
+/// refused before they make calls slow.
 ///
 /// ```
 /// let mut tags = petal::DeletableFilter::new(1000, 0.01)?;
@@ -113,6 +129,11 @@ pub struct Deletable {
     used: u64,
     /// Whether the words are known to be a right table.
     checked: bool,
+    /// Bytes that the words may take.
+    most_bytes: u64,
+    /// After more slots were looked for in vain: slots in use from which on they are
+    /// again, not at each insertion, and why there are none until then.
+    retry: Option<(u64, &'static str)>,
 }
 
 /// Digests whose lines are under way at once in a batch.
@@ -145,6 +166,8 @@ impl Deletable {
             about: About::new(identity, Some(promise)),
             used: 0,
             checked: true,
+            most_bytes: u64::MAX,
+            retry: None,
         })
     }
 
@@ -173,6 +196,8 @@ impl Deletable {
             about,
             used,
             checked: writable,
+            most_bytes: u64::MAX,
+            retry: None,
         };
         if !writable {
             return Ok(filter);
@@ -236,7 +261,8 @@ impl Deletable {
         self.used == 0
     }
 
-    /// Slots in use: one for each key, and more for what is there repeatedly.
+    /// Slots in use: one for each key, and more for what is there repeatedly
+    /// (see [`crate::DeletableFilter`]).
     #[must_use]
     pub const fn used_slots(&self) -> u64 {
         self.used
@@ -264,10 +290,13 @@ impl Deletable {
     /// Every fingerprint in ascending order and how often it is there. That of
     /// a digest is [`Self::fingerprint`].
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        let bits = self.layout.bits;
-        Entries::new(self.table()).map(move |(quotient, entry)| {
-            ((quotient as u64) << bits | entry.remainder, entry.count)
-        })
+        Entries::new(self.table())
+            .map(|(quotient, entry)| (self.joined(quotient, entry.remainder), entry.count))
+    }
+
+    /// The fingerprint of a quotient and a remainder.
+    const fn joined(&self, quotient: usize, remainder: u64) -> u64 {
+        (quotient as u64) << self.layout.bits | remainder
     }
 
     /// What the filter keeps of a digest: one of
@@ -278,92 +307,7 @@ impl Deletable {
     pub fn fingerprint(&self, digest: Digest) -> Result<u64> {
         self.origin().accept(digest.origin)?;
         let (quotient, remainder) = self.split(digest.bits);
-        Ok((quotient as u64) << self.layout.bits | remainder)
-    }
-
-    /// Doubles the slots by taking a bit from each remainder: all fingerprints
-    /// stay as they are, so the error at as many keys is the same, and there is
-    /// room for twice as many, at twice the error; the promise is changed to
-    /// that. Both filters exist for a moment.
-    ///
-    /// # Errors
-    /// If the remainders have one bit alone, the filter was opened read-only,
-    /// or the memory cannot be had.
-    /// Nothing is changed then.
-    pub fn grow(&mut self) -> Result<()> {
-        self.words.get_mut()?;
-        let Some(geometry) = self.geometry.doubled() else {
-            return Err(Error::parameter(
-                "remainder bits",
-                self.layout.bits,
-                "a bit for the slots and one that stays: build a filter for more keys anew",
-            ));
-        };
-        let layout = Layout::new(geometry);
-        let (bits, mask) = (layout.bits, layout.mask());
-        let entries = self
-            .iter()
-            .map(|(fingerprint, count)| (place_of(fingerprint >> bits), fingerprint & mask, count));
-        let (words, totals) = self.build(geometry, entries)?;
-        self.geometry = geometry;
-        self.layout = layout;
-        self.replace(words, totals);
-        if let Some(promise) = &mut self.about.promise {
-            promise.items = promise.items.saturating_mul(2).min(MAX_ITEMS);
-            promise.error = sizing::deletable_error(geometry, promise.items).max(promise.error);
-        }
-        Ok(())
-    }
-
-    /// A table of ascending entries.
-    fn build(
-        &self,
-        geometry: DeletableGeometry,
-        entries: impl Iterator<Item = (usize, u64, u64)>,
-    ) -> Result<(Words, Totals)> {
-        let mut words = Words::zeroed(geometry.words())?;
-        let most = usable(geometry);
-        let mut builder = Builder::new(Layout::new(geometry), words.get_mut()?, most);
-        for (quotient, remainder, count) in entries {
-            builder
-                .push(quotient, remainder, count)
-                .map_err(|NoRoom| self.full())?;
-        }
-        let totals = builder.finish();
-        Ok((words, totals))
-    }
-
-    fn replace(&mut self, words: Words, totals: Totals) {
-        self.words = words;
-        self.used = totals.used;
-        self.about.insertions = Some(totals.len);
-    }
-
-    const fn full(&self) -> Error {
-        Error::Full {
-            kind: "deletable",
-            keys: self.len(),
-            remedy: "grow it, remove keys, or build one for more keys anew",
-        }
-    }
-
-    fn accept(&self, other: &Self) -> Result<()> {
-        self.about.identity.accept(&other.about.identity)?;
-        if self.geometry != other.geometry {
-            return Err(Error::mismatch("geometry", self.geometry, other.geometry));
-        }
-        Ok(())
-    }
-
-    /// [`Self::accept`], for a filter that is to be changed by one that may
-    /// have been mapped and not looked at.
-    fn accept_for_merge(&mut self, other: &Self) -> Result<()> {
-        self.accept(other)?;
-        self.words.get_mut()?;
-        if !other.checked {
-            other.check()?;
-        }
-        Ok(())
+        Ok(self.joined(quotient, remainder))
     }
 
     #[inline(always)]
@@ -374,7 +318,7 @@ impl Deletable {
 
     /// Changes the count of a fingerprint; says what it was.
     #[inline]
-    fn change(&mut self, digest: u64, new: impl FnOnce(u64) -> u64) -> Result<u64> {
+    fn change(&mut self, digest: u64, new: impl Fn(u64) -> u64) -> Result<u64> {
         let (quotient, remainder) = self.split(digest);
         let room = self.usable_slots().saturating_sub(self.used);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
@@ -393,7 +337,9 @@ impl Deletable {
             Ok((old, new, slots))
         });
         let Ok((old, new, slots)) = changed else {
-            return Err(self.full());
+            let old = self.table().count(quotient, remainder);
+            self.set_with_more_slots(self.joined(quotient, remainder), old, new(old))?;
+            return Ok(old);
         };
         self.used = self.used.saturating_add_signed(slots as i64);
         if let Some(len) = &mut self.about.insertions {
@@ -494,7 +440,8 @@ impl BitsRemove for Deletable {
             u64::MAX => u64::MAX,
             count => count.saturating_sub(1),
         };
-        Ok(self.change(digest, once_less)? > 0)
+        let old = self.change(digest, once_less)?;
+        Ok(once_less(old) < old)
     }
 }
 
@@ -502,57 +449,5 @@ impl BitsCount for Deletable {
     fn count_bits(&self, digest: u64) -> Result<u64> {
         let (quotient, remainder) = self.split(digest);
         Ok(self.table().count(quotient, remainder))
-    }
-}
-
-impl Merge for Deletable {
-    /// Adds the counts of both.
-    fn union_with(&mut self, other: &Self) -> Result<()> {
-        self.accept_for_merge(other)?;
-        let sum = |mine: u64, theirs: u64| mine.saturating_add(theirs);
-        let (words, totals) = self.build(self.geometry, merged(self, other, sum))?;
-        self.replace(words, totals);
-        Ok(())
-    }
-
-    /// Keeps the smaller count of each fingerprint.
-    fn intersect_with(&mut self, other: &Self) -> Result<()> {
-        self.accept_for_merge(other)?;
-        let (words, totals) = self.build(self.geometry, merged(self, other, u64::min))?;
-        self.replace(words, totals);
-        Ok(())
-    }
-}
-
-/// The fingerprints of both filters with a count made of both counts, without
-/// those for which that is 0.
-fn merged(
-    mine: &Deletable,
-    theirs: &Deletable,
-    count: impl Fn(u64, u64) -> u64,
-) -> impl Iterator<Item = (usize, u64, u64)> {
-    let mut mine = Entries::new(mine.table()).peekable();
-    let mut theirs = Entries::new(theirs.table()).peekable();
-    let both = std::iter::from_fn(move || {
-        let key = |&(quotient, entry): &(usize, entry::Entry)| (quotient, entry.remainder);
-        let order = match (mine.peek().map(key), theirs.peek().map(key)) {
-            (None, None) => return None,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some(a), Some(b)) => a.cmp(&b),
-        };
-        let a = mine.next_if(|_| order.is_le());
-        let b = theirs.next_if(|_| order.is_ge());
-        let (quotient, entry) = a.or(b)?;
-        let of = |side: Option<(usize, entry::Entry)>| side.map_or(0, |(_, entry)| entry.count);
-        Some((quotient, entry.remainder, count(of(a), of(b))))
-    });
-    both.filter(|&(_, _, count)| count > 0)
-}
-
-/// Equal if they give the same answers to every key and hold the same bits.
-impl PartialEq for Deletable {
-    fn eq(&self, other: &Self) -> bool {
-        self.accept(other).is_ok() && self.words.get() == other.words.get()
     }
 }

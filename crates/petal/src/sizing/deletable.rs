@@ -7,6 +7,11 @@
 //! A key is answered wrongly with "yes" when it shares its fingerprint with one
 //! of the `n` in the filter: `1 - (1 - 1/U)^n` with `U = slots * 2^r`. Keys
 //! that share a digest share the fingerprint, and are part of that.
+//!
+//! Counts take slots as well. When they run out, the filter takes twice as many
+//! and a bit of each remainder for them, so that `U` and the error stay. At one
+//! bit of remainder that ends, at `U / 2` slots: so a sized filter has a number of
+//! fingerprints for each key that leaves room for large counts of all of them.
 
 use super::{Collisions, check_items_and_error};
 use crate::error::{Error, Result};
@@ -17,6 +22,14 @@ use crate::geometry::deletable::DeletableGeometry;
 /// longer: they grow with `1 / (1 - load)^2`.
 const LOAD: f64 = 0.95;
 
+/// Fingerprints of a sized filter for each of its keys, at the least. Without
+/// all of its remainders but one bit it has half as many slots: enough to count
+/// every key up to 2^20 (31 slots) in two thirds of them.
+const FINGERPRINTS_A_KEY: f64 = 100.0;
+
+/// Fingerprints beside those: the slots of some keys that came 2^64 times.
+const FINGERPRINTS_BESIDE: f64 = 2000.0;
+
 /// The expected error of a filter that holds `keys` distinct keys.
 #[must_use]
 pub fn deletable_error(geometry: DeletableGeometry, keys: u64) -> f64 {
@@ -25,17 +38,21 @@ pub fn deletable_error(geometry: DeletableGeometry, keys: u64) -> f64 {
 }
 
 /// The smallest geometry for `items` distinct keys with an expected error of at
-/// most `error`, in which they use at most 0.95 of the slots.
+/// most `error`, in which they use at most 0.95 of the slots, if each comes once.
+///
+/// It is one in which the keys can be counted far: an error above 1 % takes no
+/// fewer bits than 1 %.
 ///
 /// # Errors
 /// As [`super::split_for`].
 pub fn deletable_for(items: u64, error: f64, collisions: Collisions) -> Result<DeletableGeometry> {
     check_items_and_error(items, error, collisions)?;
     let n = items as f64;
+    // A bound of the error is n / U.
+    let fingerprints = (n / error).max(FINGERPRINTS_A_KEY * n + FINGERPRINTS_BESIDE);
     let mut best: Option<DeletableGeometry> = None;
     for bits in 1..=DeletableGeometry::MAX_REMAINDER_BITS {
-        // A bound of the error is n / U.
-        let slots = (n / LOAD).max(n / (error * 2f64.powi(bits as i32)));
+        let slots = (n / LOAD).max(fingerprints / 2f64.powi(bits as i32));
         let Ok(geometry) = DeletableGeometry::new(whole(slots.ceil()).max(1), bits) else {
             continue;
         };
@@ -92,6 +109,18 @@ mod tests {
                     Err(_) => assert!(items as f64 / error > 1e19, "{items}, {error}"),
                 }
             }
+        }
+        // The counts need the bits.
+        let at = |error| deletable_for(1_000_000, error, Collisions::Never).unwrap();
+        assert_eq!(at(0.5), at(0.01));
+        for items in [1, 20, 100, 1000, 100_000] {
+            let geometry = deletable_for(items, 0.5, Collisions::Never).unwrap();
+            assert!(geometry.fingerprints() >= 100 * u128::from(items) + 2000);
+            assert!(
+                items > 100 || geometry.bytes() < 500,
+                "{}",
+                geometry.bytes()
+            );
         }
         let geometry = deletable_for(1_000_000, 0.01, Collisions::Digest64).unwrap();
         assert_eq!(

@@ -57,7 +57,7 @@ impl Fill<'_> {
     pub(super) fn run(&mut self, items: Option<u64>) -> Result<Filled> {
         match (self.args.kind, items) {
             (_, Some(items)) => {
-                let shape = self.shape(items, 0)?;
+                let shape = self.shape(items)?;
                 self.announce(&shape, items, "");
                 self.fits(&shape, 0)?;
                 self.one_pass(shape, items, self.most(items))
@@ -82,8 +82,8 @@ impl Fill<'_> {
         matches!(self.args.kind, BuildKind::Counting | BuildKind::Deletable)
     }
 
-    /// The shape for a number of keys, which come `repeats` times more.
-    fn shape(&self, items: u64, repeats: u64) -> Result<Shape> {
+    /// The shape for a number of keys.
+    fn shape(&self, items: u64) -> Result<Shape> {
         let collisions = self.intake.identity().collisions();
         Ok(match self.args.kind {
             BuildKind::Bloom => Shape::Bloom(sizing::split_for(items, self.error, collisions)?),
@@ -102,7 +102,9 @@ impl Fill<'_> {
                 let (counter, increase) = self.counting;
                 Shape::Counting(CountingGeometry::new(split, counter, increase)?)
             }
-            BuildKind::Deletable => Shape::deletable(items, repeats, self.error, collisions)?,
+            BuildKind::Deletable => {
+                Shape::Deletable(sizing::deletable_for(items, self.error, collisions)?)
+            }
             BuildKind::Window => Shape::Window {
                 geometry: sizing::window_for(
                     items,
@@ -117,12 +119,12 @@ impl Fill<'_> {
 
     /// The shape for keys that were counted. One that can grow starts with
     /// them, and expects more.
-    fn counted_shape(&self, items: u64, repeats: u64) -> Result<Shape> {
+    fn counted_shape(&self, items: u64) -> Result<Shape> {
         if self.args.kind == BuildKind::Growable {
             let collisions = self.intake.identity().collisions();
             return Shape::growable(GrowthPlan::open(items, self.error)?, collisions);
         }
-        self.shape(items, repeats)
+        self.shape(items)
     }
 
     fn announce(&self, shape: &Shape, items: u64, after: &str) {
@@ -143,7 +145,7 @@ impl Fill<'_> {
         };
         // At the end the filter exists beside the digests.
         let filter = estimate
-            .and_then(|estimate| self.counted_shape(estimate.lines.max(1), 0).ok())
+            .and_then(|estimate| self.counted_shape(estimate.lines.max(1)).ok())
             .map(|shape| shape.bytes());
         let peak = plan.peak().saturating_add(filter.unwrap_or(0));
         let bound = if plan.is_known() { "" } else { "at most " };
@@ -258,7 +260,7 @@ impl Fill<'_> {
         if let AnyFilter::DigestSet(set) = seen.into_filter()
             && !self.counts_repeats()
         {
-            let shape = self.counted_shape(counted.max(1), 0)?;
+            let shape = self.counted_shape(counted.max(1))?;
             self.announce(&shape, counted.max(1), "");
             if self.fits(&shape, set.slots() * 8).is_ok() {
                 let mut target = Target::new(shape, counted.max(1), self.error, self.usable);
@@ -277,8 +279,7 @@ impl Fill<'_> {
         let items = counted
             .saturating_add(whole(missed + 5.0 * missed.sqrt()))
             .max(1);
-        let repeats = self.intake.keyed().saturating_sub(counted);
-        let shape = self.counted_shape(items, repeats)?;
+        let shape = self.counted_shape(items)?;
         self.announce(&shape, items, ", in a second pass");
         self.fits(&shape, 0)?;
         self.intake.rewind();

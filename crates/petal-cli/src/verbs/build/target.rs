@@ -4,18 +4,18 @@
 //! The filter is made when the first keys come: only then is it known what
 //! they are.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use petal::sizing::{self, Collisions, GrowthPlan};
 use petal::{
     AnyFilter, Bloom, Classic, ClassicGeometry, Counting, CountingGeometry, Deletable,
-    DeletableGeometry, DigestSet, Digests, Error, Growable, Identity, Insert, Promise,
-    SplitGeometry, Window, WindowGeometry, WindowSpan, mask_words,
+    DeletableGeometry, DigestSet, Digests, Growable, Identity, Insert, Promise, SplitGeometry,
+    Window, WindowGeometry, WindowSpan, mask_words,
 };
 
 use crate::budget;
 use crate::filters;
 use crate::mask;
-use crate::units::{format_count, format_size};
+use crate::units::format_size;
 
 /// What is going to be made.
 #[derive(Debug, Clone, Copy)]
@@ -38,34 +38,6 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// A quotient filter for `items` keys that come `repeats` times more.
-    ///
-    /// The second time takes a slot, the third two, and of the later ones each
-    /// group of digits of the count one, which has at least three bits of it where
-    /// a slot has four. Counts that are alike take the most.
-    pub(super) fn deletable(
-        items: u64,
-        repeats: u64,
-        error: f64,
-        collisions: Collisions,
-    ) -> Result<Self> {
-        let least_bits = if repeats > 0 { 4 } else { 1 };
-        let digits = u64::from((repeats / items).checked_ilog2().map_or(0, |log| log + 1));
-        let extra =
-            (repeats.saturating_add(repeats / 2)).min(items.saturating_mul(3 + digits.div_ceil(3)));
-        let slots = items.saturating_add(extra).min(sizing::MAX_ITEMS);
-        let roomy = sizing::deletable_for(slots, error, collisions)?;
-        // The error is that of the keys alone.
-        let geometry = (least_bits..=roomy.remainder_bits()).find_map(|bits| {
-            let geometry = DeletableGeometry::new(roomy.slots(), bits).ok()?;
-            (sizing::deletable_error(geometry, items) <= error).then_some(geometry)
-        });
-        Ok(Self::Deletable(match geometry {
-            Some(geometry) => geometry,
-            None => DeletableGeometry::new(roomy.slots(), least_bits)?,
-        }))
-    }
-
     /// A filter that grows by a plan.
     pub(super) fn growable(plan: GrowthPlan, collisions: Collisions) -> Result<Self> {
         let stage = plan.stage(0)?;
@@ -73,7 +45,7 @@ impl Shape {
         Ok(Self::Growable { plan, first })
     }
 
-    /// Bytes at the start.
+    /// Bytes at the start: counts may make a quotient filter larger.
     pub(super) const fn bytes(&self) -> u64 {
         match self {
             Self::Bloom(geometry) => geometry.bytes(),
@@ -136,7 +108,9 @@ impl Target {
                 Counting::with_geometry(identity, geometry, self.promise)?.into()
             }
             Shape::Deletable(geometry) => {
-                Deletable::with_geometry(identity, geometry, self.promise)?.into()
+                let mut filter = Deletable::with_geometry(identity, geometry, self.promise)?;
+                filter.limit_memory(self.usable);
+                filter.into()
             }
             Shape::Window { geometry, span } => {
                 let mut window = Window::with_geometry(identity, span, geometry, self.promise)?;
@@ -158,9 +132,10 @@ impl Target {
         let filter = self.filter.insert(filter);
         make_room(filter, digests.len() as u64, self.usable)?;
         self.mask.resize(mask_words(digests.len()), 0);
+        let kind = filter.kind();
         filter
             .insert_digests(digests, &mut self.mask)
-            .map_err(no_room)?;
+            .map_err(|error| filters::not_taken(kind, self.promise.items, error))?;
         Ok(mask::count(&self.mask))
     }
 
@@ -178,22 +153,6 @@ impl Target {
             Some(filter) => Ok(filter),
             None => self.make(identity),
         }
-    }
-}
-
-/// That a filter takes no further key.
-fn no_room(error: Error) -> anyhow::Error {
-    match error {
-        Error::Full {
-            kind: "deletable",
-            keys,
-            ..
-        } => anyhow!(
-            "the slots are full with {} keys and their repeats, which take room as well; nothing \
-             was written: give a larger -n",
-            format_count(keys)
-        ),
-        error => error.into(),
     }
 }
 
