@@ -34,12 +34,23 @@ pub(crate) const fn room(budget: u64) -> u64 {
 
 /// The same, refused where it is too little to work with.
 pub(crate) fn usable(budget: u64) -> Result<u64> {
-    match room(budget) {
-        room if room >= LEAST => Ok(room),
+    shared(budget, 1)
+}
+
+/// The budget that each of two memories beside each other has.
+pub(crate) fn halved(budget: u64) -> Result<u64> {
+    Ok(needed(shared(budget, 2)?))
+}
+
+/// What each of some memories may take.
+fn shared(budget: u64, among: u64) -> Result<u64> {
+    match room(budget) / among {
+        each if each >= LEAST => Ok(each),
         _ => bail!(
-            "--memory {} is too little: at least {} are needed",
+            "--memory {} is too little: allow {} or more",
             format_size(budget),
-            format_size(needed(LEAST))
+            // Whole mebibytes, so that what is shown suffices.
+            format_size(needed(among * LEAST).next_multiple_of(1 << 20))
         ),
     }
 }
@@ -72,9 +83,17 @@ mod tests {
         }
         assert!(usable(needed(LEAST)).is_ok());
         assert_eq!(room(0), 0);
+        // The process is there once.
+        let each = halved(64 << 20).unwrap();
+        assert!(2 * room(each) <= room(64 << 20) + 2 && each > 32 << 20);
+        let refused = halved(10 << 20).unwrap_err().to_string();
+        assert!(
+            refused.contains("10.0 MiB is too little: allow 11.0 MiB or more"),
+            "{refused}"
+        );
         assert_eq!(needed(u64::MAX), u64::MAX);
         let refused = usable(OVERHEAD).unwrap_err().to_string();
-        assert!(refused.contains("at least 9.6 MiB"), "{refused}");
+        assert!(refused.contains("allow 10.0 MiB or more"), "{refused}");
     }
 
     #[test]

@@ -48,6 +48,11 @@ impl Stamp {
         }
     }
 
+    /// The size of the file.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The file that has it.
     pub(crate) const fn id(&self) -> FileId {
         self.id

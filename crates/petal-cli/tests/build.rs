@@ -223,7 +223,7 @@ fn sizes_that_no_memory_holds_are_refused_with_the_bytes() {
         ("-n 10G --memory 1G --kind digests", &["99.3 GiB"]),
         ("-n 10000000000000 -p .001", &["10^12", "parts"]),
         ("-n 18446744073709551615 -p .001", &["10^12"]),
-        ("--memory 1M", &["--memory", "at least 9.6 MiB"]),
+        ("--memory 1M", &["--memory", "10.0 MiB or more"]),
         ("--memory 0", &["--memory"]),
         ("--memory lots", &["--memory", "`lots`"]),
     ] {

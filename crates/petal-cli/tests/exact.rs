@@ -330,6 +330,8 @@ fn a_file_that_is_changed_between_passes_is_refused() {
         "common a b --memory 400K -o out",
         "except a b --memory 400K -o out",
         "dedup --exact -u a --memory 400K -o out",
+        // Each name of it is read once.
+        "except a a --memory 400K -o out",
     ] {
         let mut child = folder
             .command(line)

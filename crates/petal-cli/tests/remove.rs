@@ -210,7 +210,7 @@ fn a_deletable_filter_is_for_distinct_lines() {
     assert!(counts.iter().all(|(count, _)| *count == 1) && counts.len() == 5000);
     folder.file("ask", "hot\n");
     assert_eq!(times(&folder, "f", "ask"), [(5000, "hot".to_owned())]);
-    // All of it a hundred times more: one file, many runs.
+    // All of it three times more.
     for _ in 0..3 {
         folder.petal("add f plain").ends_with(0);
     }

@@ -4,7 +4,7 @@
 //! given its name by `commit`. It does not know what is written: filters and
 //! text are the same to it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -42,8 +42,10 @@ const MAX_TRIES: usize = 100;
 /// Dropped without a commit, it is gone.
 ///
 /// It is written without a name where the file system can do that, so that
-/// nothing is left of it if the process is killed; elsewhere under a hidden
-/// name (`.NAME.….petal-tmp`) in the same directory.
+/// nothing is left of it if the process is killed; elsewhere, and for the moment
+/// in which it replaces another, under a hidden name (`.NAME.….petal-tmp`) in the
+/// same directory. What a killed process leaves under such a name is removed when
+/// a file for the same target is made next.
 ///
 /// The new file has the permissions of the one it replaces, and its owner and
 /// group as far as the system allows; else the permissions that the umask
@@ -125,6 +127,9 @@ impl AtomicFile {
                 (file, Some(name))
             }
         };
+        // Shows others that it is in use; where there are no locks, nothing is removed.
+        let _ = file.try_lock();
+        remove_left(&target);
         let new = Self {
             file,
             temporary,
@@ -271,19 +276,53 @@ fn directory_of(path: &Path) -> &Path {
     }
 }
 
+/// The beginning of the hidden names beside a target.
+fn prefix_of(target: &Path) -> Vec<u8> {
+    let name = target.file_name().unwrap_or_default().as_bytes();
+    let kept = &name[..name.len().min(NAME_MAX - 2 - DIGITS - SUFFIX.len())];
+    [b".", kept, b"."].concat()
+}
+
+/// Removes what killed processes have left of files for a target. A living one
+/// holds the lock of its file. Nobody can be told of a failure.
+fn remove_left(target: &Path) {
+    let prefix = prefix_of(target);
+    let is_ours = |name: &OsStr| {
+        let digits = name
+            .as_bytes()
+            .strip_prefix(&prefix[..])
+            .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
+        digits.is_some_and(|d| d.len() == DIGITS && d.iter().all(u8::is_ascii_hexdigit))
+    };
+    let Ok(entries) = fs::read_dir(directory_of(target)) else {
+        return;
+    };
+    for entry in entries
+        .flatten()
+        .filter(|entry| is_ours(&entry.file_name()))
+    {
+        // A link or a pipe of such a name is somebody else's.
+        if entry.file_type().is_ok_and(|kind| kind.is_file())
+            && let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Calls `make` with hidden names beside the target until it does not say
 /// that there is one already.
 fn with_random_name<T>(
     target: &Path,
     mut make: impl FnMut(&Path) -> io::Result<T>,
 ) -> io::Result<(T, PathBuf)> {
-    let name = target.file_name().unwrap_or_default().as_bytes();
-    let kept = &name[..name.len().min(NAME_MAX - 2 - DIGITS - SUFFIX.len())];
+    let prefix = prefix_of(target);
     let mut tries = 0;
     loop {
         let random = RandomState::new().hash_one(tries);
         let random = format!("{random:016x}{SUFFIX}");
-        let name = [b".", kept, b".", random.as_bytes()].concat();
+        let name = [&prefix[..], random.as_bytes()].concat();
         let path = directory_of(target).join(OsString::from_vec(name));
         tries += 1;
         match make(&path) {
@@ -433,6 +472,36 @@ mod tests {
             let error = file.commit().unwrap_err();
             assert!(error.to_string().contains("cannot complete"), "{error}");
             assert_eq!(names(directory.path()), ["a"]);
+        }
+    }
+
+    /// A kill between getting a hidden name and replacing the target.
+    #[test]
+    fn what_a_killed_process_has_left_is_removed_and_nothing_else() {
+        for create in both_ways() {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("a");
+            let left = directory.path().join(".a.0123456789abcdef.petal-tmp");
+            fs::write(&left, "left").unwrap();
+            let others = [
+                ".a.0123456789abcde.petal-tmp",
+                ".a.0123456789abcdeg.petal-tmp",
+                ".ab.0123456789abcdef.petal-tmp",
+                "a.0123456789abcdef.petal-tmp",
+            ];
+            for name in others {
+                fs::write(directory.path().join(name), "theirs").unwrap();
+            }
+            // One that is being written stays.
+            let living = AtomicFile::create_as(&path, Overwrite::Replace, |_| None).unwrap();
+            let in_use = living.temporary.clone().unwrap();
+            assert!(!left.exists());
+            fs::write(&left, "left").unwrap();
+            let file = create(&path, Overwrite::Replace).unwrap();
+            assert!(!left.exists() && in_use.exists());
+            file.commit().unwrap();
+            living.commit().unwrap();
+            assert_eq!(names(directory.path()).len(), 1 + others.len());
         }
     }
 

@@ -20,6 +20,7 @@ use petal::{AnyFilter, Contains, Identity, memory};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{DedupArgs, WhenFull};
+use crate::budget;
 use crate::input::{Batch, LineOptions};
 use crate::keys::{self, KeyCounts, KeyedLines, Keys, NoKey, Part};
 use crate::mask;
@@ -157,7 +158,7 @@ impl<'a> Run<'a> {
         let started = Instant::now();
         if args.repeated {
             // Two memories of half the size: lines seen, and repeats printed.
-            setup.budget /= 2;
+            setup.budget = budget::halved(setup.budget)?;
         }
         let mut reported = None;
         let seen = match state.take_filter() {

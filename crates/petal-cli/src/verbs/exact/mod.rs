@@ -209,13 +209,19 @@ impl Work<'_> {
         reading: &Arc<Reading>,
         options: &Options,
     ) -> Result<Vec<FileSource>> {
-        let mut sources = Vec::new();
+        let mut sources: Vec<FileSource> = Vec::new();
         for path in self.files {
             let is_stdin = path.as_os_str() == "-";
             let is_file = !is_stdin && path.metadata().is_ok_and(|facts| facts.is_file());
             let (rules, reading) = (rules.clone(), Arc::clone(reading));
             sources.push(if is_file {
-                FileSource::of_file(path, lines, rules, reading)
+                let mut source = FileSource::of_file(path, lines, rules, reading);
+                if let Some(at) = self.files.iter().position(|other| other == path)
+                    && let Some(same) = sources.get(at)
+                {
+                    source.same_as(same);
+                }
+                source
             } else {
                 let copy = spool::spool(path, lines, &options.directory, self.run.quiet)?;
                 FileSource::of_copy(copy, lines, rules, reading)

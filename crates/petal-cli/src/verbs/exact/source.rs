@@ -138,7 +138,7 @@ pub(super) struct FileSource {
     /// Of one pass.
     counts: Mutex<KeyCounts>,
     /// What the file was when it was read first.
-    first: OnceLock<Stamp>,
+    first: Arc<OnceLock<Stamp>>,
 }
 
 impl FileSource {
@@ -187,7 +187,7 @@ impl FileSource {
             facts,
             reading,
             counts: Mutex::default(),
-            first: OnceLock::new(),
+            first: Arc::default(),
         }
     }
 
@@ -202,6 +202,11 @@ impl FileSource {
             );
         }
         Ok(())
+    }
+
+    /// Makes this the same file as another source: it must not change between the two.
+    pub(super) fn same_as(&mut self, other: &Self) {
+        self.first = Arc::clone(&other.first);
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -236,7 +241,8 @@ impl Source for FileSource {
             );
         }
         let again = self.first.get().is_some();
-        self.check(input.stamp())?;
+        let stamp = input.stamp();
+        self.check(stamp)?;
         let mut lines = Lines::new(input, &self.options);
         let mut batch = LineBatch {
             lines: Batch::new(BATCH),
@@ -252,10 +258,11 @@ impl Source for FileSource {
             told = consumed;
         }
         self.reading.tick(lines.consumed() - told);
-        // What is read once may grow meanwhile: it is as it was at some moment.
-        if again {
-            let facts = self.path.metadata();
-            self.check(Stamp::of(&facts.with_context(|| display_name(&self.path))?))?;
+        // What is read once may grow meanwhile, as logs do. It may not lose what was to be read.
+        let facts = self.path.metadata();
+        let now = Stamp::of(&facts.with_context(|| display_name(&self.path))?);
+        if again || now.bytes() < stamp.bytes() {
+            self.check(now)?;
         }
         if batch.hashed.get() {
             *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = batch.counts.get();

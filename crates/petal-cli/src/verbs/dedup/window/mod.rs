@@ -134,11 +134,7 @@ impl Plan {
             bail!(
                 "the window needs {}, the memory budget is {}: allow more with --memory, or give \
                  {fewer} or a larger -p",
-                format_size(
-                    self.geometry
-                        .bytes()
-                        .saturating_add(crate::budget::OVERHEAD)
-                ),
+                format_size(crate::budget::needed(self.geometry.bytes())),
                 format_size(self.budget)
             );
         }
@@ -355,13 +351,14 @@ impl<'a> Run<'a> {
         Ok(count)
     }
 
-    /// Remembers the last line whose time put all before it out of the window.
+    /// Remembers the last line before any late one whose time put all before it out of the
+    /// window: it is what makes lines late.
     fn note_jump(&mut self, time: u64, line: usize, place: &Place) {
         let Span::Time(ticks) = self.plan.span else {
             return;
         };
         let now = self.memory.window().now();
-        if self.dated && time.saturating_sub(now) > ticks {
+        if self.dated && self.late == 0 && time.saturating_sub(now) > ticks {
             let place = format!("{}:{}", place.name, place.line + line as u64);
             self.jump = Some((place, time));
         }
