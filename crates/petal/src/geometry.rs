@@ -27,7 +27,7 @@ use std::fmt;
 use crate::error::{Error, Result};
 
 /// Odd multiplier that spreads a digest over the lanes of a block.
-const LANES: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const LANES: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Odd multiplier from one region's state to the next.
 const NEXT: u64 = 0xd6e8_feb8_6659_fd93;
 

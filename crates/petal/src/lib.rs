@@ -67,6 +67,7 @@ mod lock;
 pub mod memory;
 pub mod normalise;
 mod packet;
+mod ribbon;
 pub mod sizing;
 #[cfg(test)]
 mod testing;
@@ -97,6 +98,7 @@ pub use hash::{
 pub use identity::{About, Attachments, Identity, Labels};
 pub use lock::FileLock;
 pub use packet::PacketFilter;
+pub use ribbon::{Static, StaticFilter};
 pub use sizing::Promise;
 pub use traits::{Contains, Count, Insert, Merge, Remove, mask_words};
 pub use typed::Typed;

@@ -43,6 +43,7 @@ pub(crate) fn has_avx512() -> bool {
         && std::arch::is_x86_feature_detected!("avx512dq")
         && std::arch::is_x86_feature_detected!("avx512bw")
         && std::arch::is_x86_feature_detected!("avx512vbmi")
+        && std::arch::is_x86_feature_detected!("avx512vpopcntdq")
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -52,7 +53,7 @@ fn avx2<T>(run: impl FnOnce() -> T) -> T {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vpopcntdq,bmi2,popcnt")]
 fn avx512<T>(run: impl FnOnce() -> T) -> T {
     run()
 }

@@ -1,0 +1,125 @@
+use super::*;
+use crate::hash::{Int, KeyType};
+use crate::mix_int;
+use crate::sizing::Promise;
+
+/// Digests like those of keys.
+fn digests(seed: u64, count: u64) -> Vec<u64> {
+    (0..count.cast_signed()).map(|i| mix_int(i, seed)).collect()
+}
+
+fn built(digests: &[u64], error: f64, threads: usize) -> Static {
+    let identity = Identity::new(KeyType::Int);
+    Static::build(identity, digests.to_vec(), error, threads).unwrap()
+}
+
+fn seen(filter: &Static, digests: &[u64]) -> u64 {
+    let mut mask = vec![0; digests.len().div_ceil(64)];
+    filter.contains_all_bits(digests, &mut mask);
+    mask.iter().map(|word| u64::from(word.count_ones())).sum()
+}
+
+#[test]
+fn no_key_is_ever_lost() {
+    for count in (0..200).chain([255, 256, 257, 1000, 3000, 8191, 8192, 50_000, 300_000]) {
+        for error in [0.9, 0.5, 0.01, 1.0 / 256.0, 1e-6] {
+            if count > 10_000 && error != 0.01 {
+                continue;
+            }
+            let keys = digests(count, count);
+            let filter = built(&keys, error, 1);
+            assert_eq!(seen(&filter, &keys), count, "{count} keys at {error}");
+        }
+    }
+}
+
+#[test]
+fn single_questions_are_those_of_a_batch() {
+    let keys = digests(1, 20_000);
+    let absent = digests(2, 20_000);
+    let filter = built(&keys[..10_000], 0.1, 1);
+    for asked in [&keys, &absent] {
+        let mut mask = vec![0; asked.len().div_ceil(64)];
+        filter.contains_all_bits(asked, &mut mask);
+        for (i, &digest) in asked.iter().enumerate() {
+            assert_eq!(
+                mask[i / 64] >> (i % 64) & 1 == 1,
+                filter.contains_bits(digest)
+            );
+        }
+    }
+}
+
+#[test]
+fn order_repeats_and_threads_change_nothing() {
+    let mut keys = digests(3, 600_000);
+    let one = built(&keys, 0.01, 1);
+    keys.reverse();
+    keys.extend_from_within(..1000);
+    let other = built(&keys, 0.01, 3);
+    assert_eq!(one.shards, 3);
+    assert!(one.words.get() == other.words.get());
+    assert_eq!(
+        one.about.promise,
+        Some(Promise {
+            items: 600_000,
+            error: 0.01
+        })
+    );
+}
+
+/// Five sigma above the promise at most, and not far below it.
+#[test]
+fn the_error_is_what_was_asked_for() {
+    let absent = digests(99, 4_000_000);
+    for (count, error) in [
+        (300, 0.01),
+        (3000, 0.3),
+        (3000, 0.01),
+        (30_000, 0.01),
+        (300_000, 0.01),
+        (300_000, 1.0 / 256.0),
+        (30_000, 1e-4),
+    ] {
+        let filter = built(&digests(5, count), error, 2);
+        let share = seen(&filter, &absent) as f64 / absent.len() as f64;
+        let sigma = (error / absent.len() as f64).sqrt();
+        assert!(share <= error + 5.0 * sigma, "{count} at {error}: {share}");
+        let least = if count < 10_000 { 0.8 } else { 0.98 };
+        assert!(
+            share >= error * least - 5.0 * sigma,
+            "{count} at {error}: {share}"
+        );
+    }
+}
+
+/// Bits a key over log2(1/p), as the module promises.
+#[test]
+fn sizes_are_within_their_bounds() {
+    for (count, error, most) in [
+        (3000, 1.0 / 256.0, 1.03),
+        (1_000_000, 1.0 / 256.0, 1.005),
+        (1_000_000, 0.01, 1.017),
+    ] {
+        let filter = built(&digests(7, count), error, 2);
+        let ratio = filter.bits() as f64 / count as f64 / -error.log2();
+        assert!(ratio <= most, "{count} at {error}: {ratio}");
+    }
+}
+
+#[test]
+fn errors_that_cannot_be_kept_are_refused() {
+    for error in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, 1e-13] {
+        let identity = Identity::new(KeyType::Int);
+        assert!(Static::build(identity, vec![1, 2, 3], error, 1).is_err());
+    }
+}
+
+#[test]
+fn typed_filters_take_keys() {
+    let filter = StaticFilter::from_keys(["a", "b", "a"], 1e-6).unwrap();
+    assert!(filter.contains("a") && filter.contains("b") && !filter.contains("c"));
+    let filter = StaticFilter::<Int>::with_hasher(0..1000, 1e-6, KeyHasher::default(), 1).unwrap();
+    assert!((0..1000).all(|key| filter.contains(&key)));
+    assert!(!(1000..2000).any(|key| filter.contains(&key)));
+}
