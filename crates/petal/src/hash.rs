@@ -15,7 +15,7 @@ use std::ops::Range;
 use siphasher::sip::SipHasher13;
 use twox_hash::XxHash3_64;
 
-use crate::arch::wide::wide;
+use crate::arch::wide::{Work, wide};
 use crate::error::{Error, Result};
 
 /// The two types of key. They never mix: the bytes `"7"` and the integer 7
@@ -430,6 +430,24 @@ impl<T: AsRef<[u8]> + ?Sized> Key<Bytes> for T {
     }
 }
 
+/// [`mix_int`] of many keys.
+struct MixAll<'a, Q> {
+    keys: &'a [Q],
+    seed: u64,
+    digests: &'a mut [u64],
+}
+
+impl<Q: Copy + Into<i64>> Work for MixAll<'_, Q> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (digest, &key) in self.digests.iter_mut().zip(self.keys) {
+            *digest = mix_int(key.into(), self.seed);
+        }
+    }
+}
+
 macro_rules! int_keys {
     ($($int:ty),*) => {$(
         impl Key<Int> for $int {
@@ -440,15 +458,10 @@ macro_rules! int_keys {
 
             #[inline]
             fn digest_bits_of_all(keys: &[Self], hasher: &KeyHasher, digests: &mut [u64]) {
-                let places = digests.iter_mut().zip(keys);
                 match *hasher {
-                    KeyHasher::Portable { seed } => wide(|| {
-                        for (digest, key) in places {
-                            *digest = mix_int(i64::from(*key), seed);
-                        }
-                    }),
+                    KeyHasher::Portable { seed } => wide(MixAll { keys, seed, digests }),
                     KeyHasher::Keyed { .. } => {
-                        for (digest, key) in places {
+                        for (digest, key) in digests.iter_mut().zip(keys) {
                             *digest = key.digest_bits(hasher);
                         }
                     }

@@ -27,8 +27,10 @@ mod solve;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use crate::arch::prefetch::prefetch;
-use crate::arch::wide::wide;
+use crate::arch::wide::{Work, wide};
 use crate::error::{Error, Result};
 use crate::hash::{Bytes, Key, KeyHasher, KeyKind};
 use crate::identity::{About, Identity};
@@ -198,87 +200,87 @@ impl Static {
     #[inline(always)]
     fn ask(&self, digest: u64) -> bool {
         let (shard, position) = shard_of(digest, self.shards);
-        let (mut first, blocks) = self.entry(shard);
-        for index in 0..LAYERS {
-            if blocks[index] == 0 {
-                return false; // no key was bumped so far
-            }
-            let layer = self.layer(first, &blocks, index);
-            let row = Row::of(digest, position, index, layer.blocks);
-            if let Some(seen) = self.probe(&layer, &row) {
-                return seen;
+        let (first, blocks) = self.entry(shard);
+        if blocks[0] == 0 {
+            return false; // a shard without keys
+        }
+        let layer = self.layer(first, &blocks, 0);
+        let row = Row::of(digest, position, 0, layer.blocks);
+        if self.is_bumped(&layer, &row) {
+            return self.ask_bumped(digest, layer.end(), &blocks);
+        }
+        self.matches(&layer, &row)
+    }
+
+    /// The layers after the first one: for one key in thirty.
+    #[cold]
+    #[inline(never)]
+    fn ask_bumped(&self, digest: u64, mut first: usize, blocks: &[u32; LAYERS]) -> bool {
+        for index in 1..LAYERS {
+            let layer = self.layer(first, blocks, index);
+            let row = Row::of(digest, 0, index, layer.blocks);
+            if !self.is_bumped(&layer, &row) {
+                return self.matches(&layer, &row);
             }
             first = layer.end();
         }
-        false
+        false // not reached: the last layer bumps none
     }
 
-    /// Whether the row is in the solution of a layer, or `None` if its keys
-    /// were bumped.
+    /// Whether keys with the start of this row were bumped to the next layer.
     #[inline(always)]
-    fn probe(&self, layer: &Layer, row: &Row) -> Option<bool> {
-        let words = self.words.get();
-        if layer.bumps {
-            let bucket = row.start / place::BUCKET;
-            let threshold = words[layer.threshold_at(bucket)] >> (2 * (bucket % 32)) & KEEP_ALL;
-            if bump_class(row.start) >= threshold {
-                return None;
-            }
+    fn is_bumped(&self, layer: &Layer, row: &Row) -> bool {
+        if !layer.bumps {
+            return false;
         }
+        let bucket = row.start / place::BUCKET;
+        let thresholds = self.words.get()[layer.threshold_at(bucket)];
+        bump_class(row.start) >= thresholds >> (2 * (bucket % 32)) & KEEP_ALL
+    }
+
+    /// Whether the solution of a layer has the row's fingerprint.
+    ///
+    /// Without a branch for up to eight columns: half of all answers would be
+    /// guessed wrongly, and each guess would hold up the loads behind it.
+    #[inline(always)]
+    fn matches(&self, layer: &Layer, row: &Row) -> bool {
+        let words = self.words.get();
         let (block, bit) = (row.start / place::WIDTH, row.start % place::WIDTH);
         let columns = layer.columns_from(block);
         let left = row.coefficients << bit;
         let right = row.coefficients >> 1 >> (63 - bit); // 0 if the row ends with its block
-        let at = layer.block_at(block);
-        let next = if right == 0 {
-            at
-        } else {
-            layer.block_at(block + 1)
-        };
-        // Eight columns at once, whether there are so many or not: what is
-        // behind the columns is not compared.
-        let (mut at, mut next, mut left_over) = (at, next, columns);
-        let mut fingerprint = row.fingerprint;
-        loop {
-            let here = words.get(at..).and_then(<[u64]>::first_chunk::<8>);
-            let behind = words.get(next..).and_then(<[u64]>::first_chunk::<8>);
-            let (Some(here), Some(behind)) = (here, behind) else {
-                return Some(self.compare_last(at, next, left_over, left, right, fingerprint));
+        let here = layer.block_at(block);
+        let behind = layer.block_at(block + u64::from(right != 0));
+        let mut differs = 0;
+        for first in (0..columns).step_by(8) {
+            // Eight columns, whether there are so many or not: what is behind
+            // the last one is not compared.
+            let eight = |at: usize| words.get(at + first..)?.first_chunk::<8>();
+            let (Some(here), Some(behind)) = (eight(here), eight(behind)) else {
+                return differs == 0 && self.matches_at_end(here, behind, first..columns, row);
             };
             let mut sums = 0;
             for column in 0..8 {
                 let sum = u64::from((here[column] & left ^ behind[column] & right).count_ones());
                 sums |= (sum & 1) << column;
             }
-            let compared = u64::MAX.unbounded_shl(left_over as u32);
-            if (sums ^ fingerprint) & 0xff & !compared != 0 {
-                return Some(false);
-            }
-            if left_over <= 8 {
-                return Some(true);
-            }
-            at += 8;
-            next += 8;
-            left_over -= 8;
-            fingerprint >>= 8;
+            let compared = 0xff >> 8usize.saturating_sub(columns - first);
+            differs |= (sums ^ row.fingerprint >> first) & compared;
         }
+        differs == 0
     }
 
     /// The same for columns at the end of the words, one at a time.
     #[cold]
-    fn compare_last(
-        &self,
-        at: usize,
-        next: usize,
-        columns: usize,
-        left: u64,
-        right: u64,
-        fingerprint: u64,
-    ) -> bool {
+    #[inline(never)]
+    fn matches_at_end(&self, here: usize, behind: usize, columns: Range<usize>, row: &Row) -> bool {
         let words = self.words.get();
-        (0..columns).all(|column| {
-            let sum = (words[at + column] & left ^ words[next + column] & right).count_ones();
-            (u64::from(sum) ^ fingerprint >> column) & 1 == 0
+        let bit = row.start % place::WIDTH;
+        let left = row.coefficients << bit;
+        let right = row.coefficients >> 1 >> (63 - bit);
+        columns.into_iter().all(|column| {
+            let sum = (words[here + column] & left ^ words[behind + column] & right).count_ones();
+            (u64::from(sum) ^ row.fingerprint >> column) & 1 == 0
         })
     }
 }
@@ -299,25 +301,61 @@ impl Bits for Static {
     }
 
     fn contains_bits(&self, digest: u64) -> bool {
-        wide(|| self.ask(digest))
+        wide(Ask {
+            filter: self,
+            digest,
+        })
     }
 
     fn contains_all_bits(&self, digests: &[u64], mask: &mut [u64]) {
-        let fetched = size_of_val(self.words.get()) > CACHED_BYTES;
-        wide(|| {
-            let mut chunks = digests.chunks(AHEAD).enumerate().peekable();
-            while let Some((number, chunk)) = chunks.next() {
-                if fetched && let Some((_, following)) = chunks.peek() {
-                    self.fetch(following);
-                }
-                let mut answers = 0;
-                for (i, &digest) in chunk.iter().enumerate() {
-                    answers |= u64::from(self.ask(digest)) << i;
-                }
-                let at = number * AHEAD;
-                mask[at / 64] |= answers << (at % 64);
-            }
+        wide(AskAll {
+            filter: self,
+            digests,
+            mask,
         });
+    }
+}
+
+/// One question.
+struct Ask<'a> {
+    filter: &'a Static,
+    digest: u64,
+}
+
+impl Work for Ask<'_> {
+    type Result = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.filter.ask(self.digest)
+    }
+}
+
+/// A batch of them.
+struct AskAll<'a> {
+    filter: &'a Static,
+    digests: &'a [u64],
+    mask: &'a mut [u64],
+}
+
+impl Work for AskAll<'_> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let fetched = size_of_val(self.filter.words.get()) > CACHED_BYTES;
+        let mut chunks = self.digests.chunks(AHEAD).enumerate().peekable();
+        while let Some((number, chunk)) = chunks.next() {
+            if fetched && let Some((_, following)) = chunks.peek() {
+                self.filter.fetch(following);
+            }
+            let mut answers = 0;
+            for (i, &digest) in chunk.iter().enumerate() {
+                answers |= u64::from(self.filter.ask(digest)) << i;
+            }
+            let at = number * AHEAD;
+            self.mask[at / 64] |= answers << (at % 64);
+        }
     }
 }
 

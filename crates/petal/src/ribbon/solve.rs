@@ -5,7 +5,7 @@
 
 use super::place::{BUCKET, KEEP_ALL, Row, WIDTH, buckets, bump_class};
 use super::shape::Layer;
-use crate::arch::wide::wide;
+use crate::arch::wide::{Work, wide};
 
 /// The matrix of a layer while it is built: one row a slot, whose first
 /// coefficient is that of the slot.
@@ -124,28 +124,45 @@ impl Band {
     /// Writes the solution into the words of the layer, whose index 0 is that
     /// of the filter. Slots that no row determines are 0.
     pub(super) fn solve(&self, layer: &Layer, words: &mut [u64]) {
-        wide(|| {
-            // Word j: the values of column j in 64 slots from the one at hand.
-            let mut state = [0u64; WIDTH as usize];
-            // The column that only the first blocks have is solved in all:
-            // the equation of a key may have ended up in a later block.
-            let most = layer.columns_in(0);
-            for block in (0..layer.blocks).rev() {
-                let rows = (block * WIDTH) as usize..((block + 1) * WIDTH) as usize;
-                let rows = self.coefficients[rows.clone()]
-                    .iter()
-                    .zip(&self.results[rows]);
-                for (&coefficients, &results) in rows.rev() {
-                    for (column, word) in state[..most].iter_mut().enumerate() {
-                        let later = *word << 1;
-                        let sum = u64::from((later & coefficients).count_ones());
-                        *word = later | ((sum ^ results >> column) & 1);
-                    }
-                }
-                let at = layer.block_at(block);
-                let columns = layer.columns_in(block);
-                words[at..at + columns].copy_from_slice(&state[..columns]);
-            }
+        wide(Substitution {
+            band: self,
+            layer,
+            words,
         });
+    }
+}
+
+/// The back-substitution.
+struct Substitution<'a> {
+    band: &'a Band,
+    layer: &'a Layer,
+    words: &'a mut [u64],
+}
+
+impl Work for Substitution<'_> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run(self) {
+        // Word j: the values of column j in 64 slots from the one at hand.
+        let mut state = [0u64; WIDTH as usize];
+        // The column that only the first blocks have is solved in all: the
+        // equation of a key may have ended up in a later block.
+        let most = self.layer.columns_in(0);
+        let coefficients = self.band.coefficients.as_chunks::<64>().0;
+        let results = self.band.results.as_chunks::<64>().0;
+        let blocks = coefficients.iter().zip(results).enumerate();
+        for (block, (coefficients, results)) in blocks.rev() {
+            for (&coefficients, &results) in coefficients.iter().zip(results).rev() {
+                for (column, word) in state[..most].iter_mut().enumerate() {
+                    let later = *word << 1;
+                    let sum = u64::from((later & coefficients).count_ones());
+                    *word = later | ((sum ^ results >> column) & 1);
+                }
+            }
+            let at = self.layer.block_at(block as u64);
+            let columns = self.layer.columns_in(block as u64);
+            self.words[at..at + columns].copy_from_slice(&state[..columns]);
+        }
     }
 }
