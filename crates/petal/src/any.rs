@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::growable::Growable;
 use crate::hash::KeyType;
 use crate::identity::About;
+use crate::ribbon::Static;
 use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Contains, Count, Insert, Merge, Remove};
 use crate::window::Window;
 
@@ -35,6 +36,8 @@ pub enum Kind {
     Window,
     /// [`Deletable`]
     Deletable,
+    /// [`Static`]
+    Static,
 }
 
 impl Kind {
@@ -49,6 +52,7 @@ impl Kind {
             Self::Counting => "counting",
             Self::Window => "window",
             Self::Deletable => "deletable",
+            Self::Static => "static",
         }
     }
 }
@@ -78,6 +82,8 @@ pub enum AnyFilter {
     Window(Window),
     /// A quotient filter with counts.
     Deletable(Deletable),
+    /// A ribbon, of keys that do not change.
+    Static(Static),
 }
 
 /// Runs an expression on whatever filter there is.
@@ -91,6 +97,7 @@ macro_rules! each {
             Self::Counting($filter) => $run,
             Self::Window($filter) => $run,
             Self::Deletable($filter) => $run,
+            Self::Static($filter) => $run,
         }
     };
 }
@@ -107,6 +114,7 @@ impl AnyFilter {
             Self::Counting(_) => Kind::Counting,
             Self::Window(_) => Kind::Window,
             Self::Deletable(_) => Kind::Deletable,
+            Self::Static(_) => Kind::Static,
         }
     }
 
@@ -218,6 +226,7 @@ impl AnyFilter {
             Self::Counting(filter) => filter.geometry().bytes(),
             Self::Window(filter) => filter.geometry().bytes(),
             Self::Deletable(filter) => filter.geometry().bytes(),
+            Self::Static(filter) => filter.bytes(),
         }
     }
 
@@ -233,10 +242,11 @@ impl AnyFilter {
             Self::Counting(filter) => filter.fill(),
             Self::Window(filter) => filter.fill(),
             Self::Deletable(filter) => filter.fill(),
+            Self::Static(filter) => filter.fill(),
         }
     }
 
-    /// Distinct keys: exact for a [`DigestSet`], and but for shared fingerprints
+    /// Distinct keys: exact for a [`DigestSet`] and a [`Static`] filter, and but for shared fingerprints
     /// for a [`Deletable`]; in a [`Window`] those of each
     /// generation that changed a bit; else an estimate from the fill, infinite
     /// if every bit is set.
@@ -250,6 +260,7 @@ impl AnyFilter {
             Self::Counting(filter) => filter.estimated_len(),
             Self::Window(filter) => filter.held() as f64,
             Self::Deletable(filter) => filter.len() as f64,
+            Self::Static(filter) => filter.len() as f64,
         }
     }
 
@@ -264,6 +275,7 @@ impl AnyFilter {
             Self::Growable(filter) => filter.error_now(),
             Self::Counting(filter) => filter.error_now(),
             Self::Window(filter) => filter.error_now(),
+            Self::Static(filter) => filter.error_now(),
             // Shared digests are shared fingerprints.
             Self::Deletable(filter) => return filter.error_now(),
         };
@@ -289,12 +301,13 @@ impl AnyFilter {
     }
 
     /// How many more distinct keys the filter may take and keep its promise;
-    /// `None` if it has no limit (it grows, or forgets). Where the count of its keys is
+    /// `None` if it has no limit (it grows, or forgets). A [`Static`] filter takes none. Where the count of its keys is
     /// not known, an estimate.
     #[must_use]
     pub fn room(&self) -> Option<u64> {
         match self {
             Self::DigestSet(_) | Self::Growable(_) | Self::Window(_) => None,
+            Self::Static(_) => Some(0),
             Self::Bloom(_) | Self::Classic(_) | Self::Counting(_) | Self::Deletable(_) => {
                 let about = Contains::about(self);
                 let items = about.promise()?.items;
@@ -324,11 +337,29 @@ impl Bits for AnyFilter {
 
 impl BitsMut for AnyFilter {
     fn insert_bits(&mut self, digest: u64) -> Result<bool> {
-        each!(self, filter => filter.insert_bits(digest))
+        match self {
+            Self::DigestSet(filter) => filter.insert_bits(digest),
+            Self::Bloom(filter) => filter.insert_bits(digest),
+            Self::Classic(filter) => filter.insert_bits(digest),
+            Self::Growable(filter) => filter.insert_bits(digest),
+            Self::Counting(filter) => filter.insert_bits(digest),
+            Self::Window(filter) => filter.insert_bits(digest),
+            Self::Deletable(filter) => filter.insert_bits(digest),
+            Self::Static(_) => Err(self.lacks("adding keys")),
+        }
     }
 
     fn insert_all_bits(&mut self, digests: &[u64], mask: &mut [u64]) -> Result<()> {
-        each!(self, filter => filter.insert_all_bits(digests, mask))
+        match self {
+            Self::DigestSet(filter) => filter.insert_all_bits(digests, mask),
+            Self::Bloom(filter) => filter.insert_all_bits(digests, mask),
+            Self::Classic(filter) => filter.insert_all_bits(digests, mask),
+            Self::Growable(filter) => filter.insert_all_bits(digests, mask),
+            Self::Counting(filter) => filter.insert_all_bits(digests, mask),
+            Self::Window(filter) => filter.insert_all_bits(digests, mask),
+            Self::Deletable(filter) => filter.insert_all_bits(digests, mask),
+            Self::Static(_) => Err(self.lacks("adding keys")),
+        }
     }
 }
 
@@ -421,7 +452,7 @@ macro_rules! into_any {
     )*};
 }
 into_any!(
-    DigestSet, Bloom, Classic, Growable, Counting, Window, Deletable
+    DigestSet, Bloom, Classic, Growable, Counting, Window, Deletable, Static
 );
 
 const _: () = {

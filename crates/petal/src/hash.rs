@@ -15,7 +15,7 @@ use std::ops::Range;
 use siphasher::sip::SipHasher13;
 use twox_hash::XxHash3_64;
 
-use crate::arch::wide::{Work, wide};
+use crate::arch::wide::{Cpu, Work, wide};
 use crate::error::{Error, Result};
 
 /// The two types of key. They never mix: the bytes `"7"` and the integer 7
@@ -441,7 +441,7 @@ impl<Q: Copy + Into<i64>> Work for MixAll<'_, Q> {
     type Result = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<C: Cpu>(self, _: C) {
         for (digest, &key) in self.digests.iter_mut().zip(self.keys) {
             *digest = mix_int(key.into(), self.seed);
         }

@@ -98,7 +98,7 @@ pub use hash::{
 pub use identity::{About, Attachments, Identity, Labels};
 pub use lock::FileLock;
 pub use packet::PacketFilter;
-pub use ribbon::{Static, StaticFilter};
+pub use ribbon::{Static, StaticBuilder, StaticFilter, StaticGeometry};
 pub use sizing::Promise;
 pub use traits::{Contains, Count, Insert, Merge, Remove, mask_words};
 pub use typed::Typed;

@@ -108,6 +108,11 @@ impl Words {
         Ok(Self::of(first, len, Owner::Anonymous(map)))
     }
 
+    /// Keeps the first `len` words.
+    pub(crate) fn shorten(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     /// Turns words that were just read from a file into this machine's order.
     #[cfg_attr(
         target_endian = "little",

@@ -166,6 +166,20 @@ fn shape(table: &mut Table, info: &FileInfo) {
                 "used": used,
             }),
         ),
+        Shape::Static(geometry) => (
+            format!(
+                "{} bits of a fingerprint, in {}",
+                figure(geometry.columns()),
+                match geometry.shards() {
+                    1 => "1 shard".to_owned(),
+                    shards => format!("{} shards", format_count(shards)),
+                }
+            ),
+            serde_json::json!({
+                "columns": geometry.columns(),
+                "shards": geometry.shards(),
+            }),
+        ),
         Shape::Window { geometry, .. } => (
             geometry.to_string(),
             serde_json::json!({
@@ -189,6 +203,7 @@ fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
         Shape::Counting(_) => (&mut insertions, "insertions", "with repeats, less removals"),
         Shape::Window { .. } => (&mut new_keys, "new keys", "of all time"),
         Shape::Deletable { .. } => (&mut distinct, "distinct keys", "different fingerprints"),
+        Shape::Static(_) => (&mut distinct, "distinct keys", "different digests"),
         _ => (&mut distinct, "distinct keys", "that changed a bit"),
     };
     *counted = info.insertions;
@@ -231,6 +246,8 @@ fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
         (Shape::Deletable { geometry, .. }, Some(items)) => {
             Some(sizing::deletable_error(*geometry, items))
         }
+        // It is full.
+        (Shape::Static(_), Some(_)) => Some(measure.error_now),
         (Shape::Window { geometry, .. }, Some(items)) => {
             let keys = sizing::generation_keys(*geometry, items);
             Some(sizing::window_error(*geometry, keys, collisions))

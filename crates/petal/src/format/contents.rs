@@ -14,6 +14,7 @@ use crate::digest_set::DigestSet;
 use crate::error::{Error, Result};
 use crate::growable::Growable;
 use crate::identity::About;
+use crate::ribbon::Static;
 use crate::traits::Bits;
 use crate::window::{RingState, Window};
 use crate::words::Words;
@@ -150,6 +151,18 @@ impl Stored for Deletable {
     }
 }
 
+impl Stored for Static {
+    fn contents(&self) -> Result<Contents<'_>> {
+        Ok(Contents {
+            geometry: Geometry::Static(self.geometry()),
+            about: self.meta(),
+            growth: None,
+            window: None,
+            words: vec![self.words()],
+        })
+    }
+}
+
 impl Stored for AnyFilter {
     fn contents(&self) -> Result<Contents<'_>> {
         match self {
@@ -160,6 +173,7 @@ impl Stored for AnyFilter {
             Self::Counting(filter) => filter.contents(),
             Self::Window(filter) => filter.contents(),
             Self::Deletable(filter) => filter.contents(),
+            Self::Static(filter) => filter.contents(),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::geometry::deletable::DeletableGeometry;
 use crate::geometry::window::WindowGeometry;
 use crate::geometry::{BlockWords, SplitGeometry};
 use crate::hash::{KeyHasher, KeyType, Secret};
+use crate::ribbon::StaticGeometry;
 use crate::sizing::Promise;
 
 /// First bytes of every file. The first is no text; the line end is lost
@@ -100,6 +101,8 @@ pub(crate) enum Geometry {
         shape: DeletableGeometry,
         used: u64,
     },
+    /// Where its shards are is in the payload.
+    Static(StaticGeometry),
 }
 
 impl Geometry {
@@ -112,6 +115,7 @@ impl Geometry {
             Self::Counting(_) => Kind::Counting,
             Self::Window(_) => Kind::Window,
             Self::Deletable { .. } => Kind::Deletable,
+            Self::Static(_) => Kind::Static,
         }
     }
 
@@ -135,6 +139,7 @@ impl Geometry {
             Self::Deletable { shape, used } => {
                 (7, [shape.slots(), shape.remainder_bits().into(), used, 0])
             }
+            Self::Static(shape) => (8, shape.record()),
             Self::Window(shape) => (
                 6,
                 [
@@ -198,6 +203,7 @@ impl Geometry {
                     .map_err(|error| field("geometry", format!("{a} slots, {b} bits"), error))?;
                 Ok(Self::Deletable { shape, used: c })
             }
+            8 => Ok(Self::Static(StaticGeometry::decode(words)?)),
             _ => Err(FormatError::Unknown {
                 what: "kind",
                 got: kind.into(),

@@ -12,6 +12,7 @@ use crate::geometry::window::WindowGeometry;
 use crate::hash::KeyType;
 use crate::identity::{Attachments, Labels};
 use crate::normalise::Normalisation;
+use crate::ribbon::StaticGeometry;
 use crate::sizing::{GrowthPlan, Promise};
 use crate::window::WindowSpan;
 
@@ -55,6 +56,8 @@ pub enum Shape {
         /// Slots in use.
         used: u64,
     },
+    /// [`crate::Static`]
+    Static(StaticGeometry),
 }
 
 /// What header and metadata of a file say. A secret is not needed for it.
@@ -116,6 +119,7 @@ impl FileInfo {
                 geometry: shape,
                 used,
             },
+            (Geometry::Static(shape), _) => Shape::Static(shape),
             (Geometry::Bloom(shape), _) => Shape::Bloom(shape),
             (Geometry::Classic(shape), _) => Shape::Classic(shape),
             (Geometry::Counting(shape), _) => Shape::Counting(shape),

@@ -45,6 +45,7 @@ impl Runs {
             (Geometry::Counting(shape), None) => vec![shape.words()],
             (Geometry::Window(shape), None) => vec![shape.words()],
             (Geometry::Deletable { shape, .. }, None) => vec![shape.words()],
+            (Geometry::Static(shape), None) => vec![shape.words()],
             (Geometry::Classic(shape), None) => {
                 let used = shape.bits() % 64;
                 if used != 0 {

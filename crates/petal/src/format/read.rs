@@ -28,6 +28,7 @@ use crate::error::{Error, FormatError, Result};
 use crate::growable::Growable;
 use crate::hash::{KeyHasher, KeyKind, Secret};
 use crate::identity::{About, Identity};
+use crate::ribbon::Static;
 use crate::traits::Bits;
 use crate::typed::Typed;
 use crate::window::{Generation, Window};
@@ -465,6 +466,10 @@ impl Front {
             Geometry::Deletable { shape, used } => {
                 let words = words.next().ok_or_else(missing)?;
                 Ok(Deletable::from_parts(about, shape, words, used)?.into())
+            }
+            Geometry::Static(shape) => {
+                let words = words.next().ok_or_else(missing)?;
+                Ok(Static::from_parts(about, shape, words)?.into())
             }
             Geometry::Window(shape) => {
                 let words = words.next().ok_or_else(missing)?;

@@ -8,13 +8,22 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
+use super::Static;
+use super::directory::{Shards, directory_words, entry};
 use super::place::shard_of;
 use super::shape::Columns;
 use super::shard::{Builder, Shard};
+use crate::error::{Error, Result};
+use crate::identity::{About, Identity};
+use crate::sizing::{Promise, check_items};
+use crate::words::Words;
 
 /// Keys a shard has on average, at most: its matrix takes 4 MiB, and what is
 /// lost at the ends of its layers is below a thousandth.
 const SHARD_KEYS: u64 = 1 << 18;
+
+/// Digests that are collected before their shards are built, for each thread.
+const PENDING: usize = 1 << 19;
 
 /// The number of shards for so many distinct keys.
 pub(super) const fn shards_for(keys: u64) -> u64 {
@@ -45,7 +54,7 @@ pub(super) fn sort_distinct(digests: &mut Vec<u64>, threads: usize) {
 /// is moved to its part in a chain of exchanges ("American flag sort",
 /// McIlroy, Bostic and McIlroy, 1993).
 fn partition(digests: &mut [u64], parts: u64) -> Vec<usize> {
-    let part_of = |digest| shard_of(digest, parts).0 as usize;
+    let part_of = |digest| index(shard_of(digest, parts).0);
     let mut ends = vec![0usize; usize::try_from(parts).unwrap_or(usize::MAX)];
     if parts == 1 {
         return vec![digests.len()];
@@ -78,26 +87,241 @@ fn partition(digests: &mut [u64], parts: u64) -> Vec<usize> {
     ends
 }
 
-/// The shards of sorted distinct digests.
-pub(super) fn build_shards(digests: &[u64], columns: Columns, threads: usize) -> Vec<Shard> {
-    let shards = shards_for(digests.len() as u64);
-    let mut rest = digests;
-    let ranges: Vec<&[u64]> = (0..shards)
-        .map(|shard| {
-            let count = rest.partition_point(|&digest| shard_of(digest, shards).0 <= shard);
-            rest.split_off(..count).unwrap_or_default()
-        })
-        .collect();
-    let builders = Mutex::new(Vec::new());
-    run(threads, ranges, |range| {
-        let spare = builders.lock().ok().and_then(|mut all| all.pop());
-        let mut builder: Builder = spare.unwrap_or_default();
-        let shard = builder.build(range, shards, columns);
-        if let Ok(mut all) = builders.lock() {
-            all.push(builder);
+/// Builds a [`Static`] from sorted digests, a few shards at a time: the memory
+/// it takes beside the filter is some 16 MiB a thread, however many keys
+/// there are.
+#[derive(Debug)]
+pub struct StaticBuilder {
+    about: About,
+    columns: Columns,
+    items: u64,
+    /// How many shards there will be.
+    count: u64,
+    /// Those that were built.
+    shards: Shards,
+    /// Their words, behind the directory; what follows is 0.
+    words: Words,
+    threads: usize,
+    builders: Vec<Builder>,
+    /// Digests that are in no shard yet.
+    pending: Vec<u64>,
+    taken: u64,
+    last: Option<u64>,
+}
+
+impl StaticBuilder {
+    /// For so many digests of keys of an identity, and an expected error of at most
+    /// `error`, on so many threads. Takes the memory of the filter.
+    ///
+    /// # Errors
+    /// If `error` is not a number between 1e-12 and 1, digests of 64 bits
+    /// cannot keep it for so many keys, there are more than 10^12, or the
+    /// memory cannot be had.
+    pub fn new(identity: Identity, items: u64, error: f64, threads: usize) -> Result<Self> {
+        Self::with_shards(identity, items, error, threads, shards_for(items))
+    }
+
+    /// The same with a number of shards of the caller's choice, at least 1.
+    pub(crate) fn with_shards(
+        identity: Identity,
+        items: u64,
+        error: f64,
+        threads: usize,
+        count: u64,
+    ) -> Result<Self> {
+        check_items(items.max(1))?;
+        let collisions = identity.collisions();
+        let least = collisions.least_error(items);
+        if !(error >= least && error < 1.0) {
+            return Err(Error::parameter(
+                "error",
+                error,
+                format!("use {least:e} to 1 for {items} keys"),
+            ));
         }
-        shard
-    })
+        let columns = Columns::for_error(error - collisions.probability(items));
+        let bits = items as f64 * (columns.mean() + 0.1) * 1.01;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive, and below 10^12 words"
+        )]
+        let expected = directory_words(count) + (bits / 64.0) as u64 + 64 * 64;
+        let promise = Promise {
+            items: items.max(1),
+            error,
+        };
+        Ok(Self {
+            about: About::new(identity, Some(promise)),
+            columns,
+            items,
+            count,
+            shards: Shards::none_of(count),
+            words: Words::zeroed(expected)?,
+            threads: threads.max(1),
+            builders: Vec::new(),
+            pending: Vec::new(),
+            taken: 0,
+            last: None,
+        })
+    }
+
+    /// Sorts digests and leaves each once, on so many threads: what
+    /// [`Self::push`] takes.
+    pub fn sort_distinct(digests: &mut Vec<u64>, threads: usize) {
+        sort_distinct(digests, threads);
+    }
+
+    /// Adds digests, ascending and each once, behind those that were added before.
+    ///
+    /// # Errors
+    /// If they are not in that order, there are more than was said, or the
+    /// memory cannot be had.
+    pub fn push(&mut self, digests: &[u64]) -> Result<()> {
+        for &digest in digests {
+            if self.last.is_some_and(|last| last >= digest) {
+                return Err(Error::parameter(
+                    "digests",
+                    format!("{digest:#x} behind {:#x}", self.last.unwrap_or(0)),
+                    "give them in ascending order, each once",
+                ));
+            }
+            self.last = Some(digest);
+        }
+        self.taken += digests.len() as u64;
+        if self.taken > self.items {
+            return Err(self.miscounted());
+        }
+        for part in digests.chunks(PENDING * self.threads) {
+            self.pending.extend_from_slice(part);
+            if self.pending.len() >= PENDING * self.threads {
+                self.build_whole_shards()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The filter.
+    ///
+    /// # Errors
+    /// If fewer digests were added than was said, or the memory cannot be had.
+    pub fn finish(mut self) -> Result<Static> {
+        if self.taken != self.items {
+            return Err(self.miscounted());
+        }
+        let pending = std::mem::take(&mut self.pending);
+        self.build(&pending, self.count)?;
+        self.into_filter()
+    }
+
+    fn miscounted(&self) -> Error {
+        Error::parameter(
+            "digests",
+            self.taken,
+            format!("the builder was made for {}", self.items),
+        )
+    }
+
+    /// Builds the shards that will get no more digests.
+    fn build_whole_shards(&mut self) -> Result<()> {
+        let mut pending = std::mem::take(&mut self.pending);
+        let open = pending
+            .last()
+            .map_or(0, |&last| shard_of(last, self.count).0);
+        let whole = pending.partition_point(|&digest| shard_of(digest, self.count).0 < open);
+        self.build(&pending[..whole], open)?;
+        pending.drain(..whole);
+        self.pending = pending;
+        Ok(())
+    }
+
+    /// Builds the shards up to `end` of the digests that belong to them.
+    fn build(&mut self, digests: &[u64], end: u64) -> Result<()> {
+        let (count, columns) = (self.count, self.columns);
+        let mut rest = digests;
+        let mut at = self.shards.count();
+        while at < end {
+            // As many as there are results to be kept.
+            let until = end.min(at + 4 * self.threads as u64);
+            let ranges: Vec<&[u64]> = (at..until)
+                .map(|shard| {
+                    let here = rest.partition_point(|&digest| shard_of(digest, count).0 <= shard);
+                    rest.split_off(..here).unwrap_or_default()
+                })
+                .collect();
+            let builders = Mutex::new(std::mem::take(&mut self.builders));
+            let built = run(self.threads, ranges, |range| {
+                let spare = builders.lock().ok().and_then(|mut all| all.pop());
+                let mut builder: Builder = spare.unwrap_or_default();
+                let shard = builder.build(range, count, columns);
+                if let Ok(mut all) = builders.lock() {
+                    all.push(builder);
+                }
+                shard
+            });
+            self.builders = builders.into_inner().unwrap_or_default();
+            for shard in built {
+                self.append(&shard?)?;
+            }
+            at = until;
+        }
+        Ok(())
+    }
+
+    /// Puts a shard behind the others.
+    fn append(&mut self, shard: &Shard) -> Result<()> {
+        let (number, first) = (self.shards.count(), self.shards.next());
+        let end = first + shard.words.len() as u64;
+        if end > self.words.get().len() as u64 {
+            // Rare: more keys were bumped than is usual.
+            let mut larger = Words::zeroed(end + end / 8)?;
+            let old = self.words.get();
+            larger.get_mut()?[..old.len()].copy_from_slice(old);
+            self.words = larger;
+        }
+        let words = self.words.get_mut()?;
+        let at = index(first);
+        words[at..at + shard.words.len()].copy_from_slice(&shard.words);
+        if self.count > 1 {
+            let entry = entry(first, shard.blocks);
+            let at = index(number) * entry.len();
+            words[at..at + entry.len()].copy_from_slice(&entry);
+        }
+        self.shards.push(self.columns, shard.blocks, end)?;
+        Ok(())
+    }
+
+    fn into_filter(mut self) -> Result<Static> {
+        self.about.insertions = Some(self.items);
+        self.words.shorten(index(self.shards.end()));
+        Ok(Static {
+            columns: self.columns,
+            shards: self.shards,
+            words: self.words,
+            about: self.about,
+        })
+    }
+}
+
+impl Static {
+    /// A filter of the digests that keys of the identity have.
+    pub(crate) fn build(
+        identity: Identity,
+        mut digests: Vec<u64>,
+        error: f64,
+        threads: usize,
+    ) -> Result<Self> {
+        sort_distinct(&mut digests, threads);
+        let mut builder = StaticBuilder::new(identity, digests.len() as u64, error, threads)?;
+        builder.build(&digests, builder.count)?;
+        builder.into_filter()
+    }
+}
+
+/// An index of words in memory.
+#[expect(clippy::cast_possible_truncation, reason = "the words are in memory")]
+const fn index(word: u64) -> usize {
+    word as usize
 }
 
 /// Calls `work` for each item, on so many threads; the results are in order.

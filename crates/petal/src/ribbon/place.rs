@@ -35,7 +35,7 @@ pub(super) const fn shard_of(digest: u64, shards: u64) -> (u64, u64) {
 }
 
 /// What a layer makes of a digest.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     /// The first slot.
     pub(super) start: u64,
@@ -46,19 +46,25 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The row of a digest in a layer of `blocks` blocks (at least 1).
-    /// `position` is that in the shard's range.
+    /// The row of a digest in the first layer, from its position in the
+    /// shard's range.
     #[inline(always)]
-    pub(super) const fn of(digest: u64, position: u64, layer: usize, blocks: u64) -> Self {
-        let (digest, position) = if layer == 0 {
-            (digest, position)
-        } else {
-            let mixed = mix_int(digest.cast_signed(), layer as u64);
-            (mixed, mixed)
-        };
+    pub(super) const fn in_first(digest: u64, position: u64, starts: u64) -> Self {
+        Self::from_mixed(digest, position, starts)
+    }
+
+    /// The row of a digest in a layer after the first one.
+    #[inline(always)]
+    pub(super) const fn in_later(digest: u64, layer: usize, starts: u64) -> Self {
+        let mixed = mix_int(digest.cast_signed(), layer as u64);
+        Self::from_mixed(mixed, mixed, starts)
+    }
+
+    #[inline(always)]
+    const fn from_mixed(digest: u64, position: u64, starts: u64) -> Self {
         let c = next_region(digest);
         Self {
-            start: block_of(position, starts(blocks)),
+            start: block_of(position, starts),
             coefficients: c ^ (c >> 32) | 1,
             fingerprint: block_of(c, LANES),
         }
@@ -87,6 +93,15 @@ pub(super) const fn bump_class(start: u64) -> u64 {
 
 /// The threshold that keeps all keys.
 pub(super) const KEEP_ALL: u64 = 3;
+
+/// Whether a key is bumped by the threshold in the two low bits: what
+/// `bump_class(start) >= threshold` says.
+#[inline(always)]
+pub(super) const fn is_bumped(start: u64, thresholds: u64) -> bool {
+    /// For each threshold, the first place in the bucket that is kept.
+    const KEPT_FROM: u32 = u32::from_le_bytes([128, 33, 14, 0]);
+    start % BUCKET < (KEPT_FROM >> (8 * (thresholds & KEEP_ALL)) & 0xff) as u64
+}
 
 /// Buckets of a layer.
 pub(super) const fn buckets(blocks: u64) -> u64 {

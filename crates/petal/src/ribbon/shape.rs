@@ -4,15 +4,19 @@
 //! mixing: the first blocks of each layer have one column more than the
 //! others.
 
-use super::place::{WIDTH, starts, threshold_words};
+use std::ops::Range;
+
+use super::directory::{Blocks, Shards, blocks_of, wrong};
+use super::place::{LAYERS, WIDTH, starts, threshold_words};
+use crate::error::FormatError;
 
 /// The number of columns: bits compared for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Columns {
     /// In all blocks: 0 to 40.
-    pub(super) everywhere: u32,
+    pub(crate) everywhere: u32,
     /// The share of keys that have one more, of 2^32.
-    pub(super) more: u32,
+    pub(crate) more: u32,
 }
 
 impl Columns {
@@ -38,92 +42,216 @@ impl Columns {
             more: more as u32,
         }
     }
+
+    /// Columns a key on average.
+    pub(super) fn mean(self) -> f64 {
+        f64::from(self.everywhere) + f64::from(self.more) / 2f64.powi(32)
+    }
+}
+
+/// The shape of a static filter: what a file says of its words, beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StaticGeometry {
+    pub(super) shards: u64,
+    pub(super) columns: Columns,
+    /// The blocks of a single shard's layers; zeros if there are more.
+    pub(super) single: Blocks,
+    words: u64,
+}
+
+impl StaticGeometry {
+    pub(super) const fn new(shards: u64, columns: Columns, single: Blocks, words: u64) -> Self {
+        Self {
+            shards,
+            columns,
+            single,
+            words,
+        }
+    }
+
+    /// Parts that are built and asked independently, each of a range of digests.
+    #[must_use]
+    pub const fn shards(&self) -> u64 {
+        self.shards
+    }
+
+    /// Bits that are compared for a key, on average: those in all blocks, and the share of keys
+    /// that have one more.
+    #[must_use]
+    pub fn columns(&self) -> f64 {
+        self.columns.mean()
+    }
+
+    /// Words of the filter.
+    #[must_use]
+    pub const fn words(&self) -> u64 {
+        self.words
+    }
+
+    /// Bytes of them.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.words * 8
+    }
+
+    /// As four words of a file.
+    pub(crate) fn record(self) -> [u64; 4] {
+        let Columns { everywhere, more } = self.columns;
+        // Bits 8 to 31 are for what this version does not have, such as wider rows.
+        let columns = u64::from(everywhere) | u64::from(more) << 32;
+        if self.shards == 1 {
+            let [a, b, c, d] = self.single.map(u64::from);
+            [1, columns, a | b << 32, c | d << 32]
+        } else {
+            [self.shards, columns, self.words, 0]
+        }
+    }
+
+    /// The opposite of [`Self::record`], with every check that needs no words.
+    pub(crate) fn decode([shards, columns, a, b]: [u64; 4]) -> Result<Self, FormatError> {
+        let [everywhere, more, ..] = blocks_of([columns, 0]);
+        if everywhere > Columns::MAX {
+            let expected = format!("0 to {}, and no bits above", Columns::MAX);
+            return Err(wrong("columns", format!("{everywhere:#x}"), expected));
+        }
+        let columns = Columns { everywhere, more };
+        match shards {
+            0 => Err(wrong("shards", 0, "at least 1")),
+            1 => {
+                let single = blocks_of([a, b]);
+                let mut all = Shards::none_of(1);
+                all.push(columns, single, u64::MAX)?;
+                Ok(Self::new(1, columns, single, all.end()))
+            }
+            _ if b != 0 => Err(wrong("geometry", "unused words that are set", "zeros")),
+            _ if a > u64::MAX / 8 => Err(wrong("words", a, "less than 2^61")),
+            _ => Ok(Self::new(shards, columns, [0; LAYERS], a)),
+        }
+    }
 }
 
 /// The shape of a layer, and where its words are in those of the filter.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Layer {
-    /// The first word: thresholds, then the solution.
-    first: usize,
-    pub(super) blocks: u64,
-    /// Whether keys may be bumped from it: it has thresholds.
-    pub(super) bumps: bool,
-    everywhere: u64,
+    /// Slots at which a row can start; 0 for a layer that is not there.
+    pub(super) starts: u64,
+    /// The first word of the solution, which is the first one of the layer.
+    solution: usize,
+    /// The first word of the thresholds, behind the solution.
+    thresholds: usize,
     /// Blocks that have one column more: the first ones. One past the last
     /// block if keys in the last block have it, too.
     with_more: u64,
+    everywhere: u32,
+    /// Whether keys may be bumped from it: it has thresholds.
+    pub(super) bumps: bool,
 }
 
 impl Layer {
-    /// A layer of at least one block.
+    /// A layer of 1 to 2^32 blocks, from word `first` on.
     pub(super) fn new(first: usize, blocks: u64, bumps: bool, columns: Columns) -> Self {
+        let starts = starts(blocks);
         // A row needs the column in both of its blocks.
         let with_more = match columns.more {
             0 => 0,
             share => {
-                let keys = (u128::from(share) * u128::from(starts(blocks)) >> 32) as u64;
-                (keys / WIDTH + 2).min(blocks + 1)
+                // starts < 2^38, so that this is below 2^38, too.
+                let keys = (u128::from(share) * u128::from(starts)) >> 32;
+                (u64::try_from(keys).unwrap_or(u64::MAX) / WIDTH + 2).min(blocks + 1)
             }
         };
-        Self {
-            first,
-            blocks,
-            bumps,
-            everywhere: u64::from(columns.everywhere),
+        let mut layer = Self {
+            starts,
+            solution: first,
+            thresholds: 0,
             with_more,
-        }
+            everywhere: columns.everywhere,
+            bumps,
+        };
+        layer.thresholds = layer.block_at(blocks);
+        layer
     }
 
-    /// Words of the thresholds.
-    pub(super) const fn threshold_words(&self) -> u64 {
-        if self.bumps {
-            threshold_words(self.blocks)
-        } else {
-            0
-        }
+    /// The same in words that end at `most`, and the word behind it; `None`
+    /// if it passes them.
+    pub(super) fn within(
+        first: u64,
+        blocks: u64,
+        bumps: bool,
+        columns: Columns,
+        most: u64,
+    ) -> Option<(Self, u64)> {
+        // More than it has: with this, no sum below passes an address.
+        let bound = blocks * u64::from(columns.everywhere + 2);
+        usize::try_from(first.checked_add(bound)?).ok()?;
+        let layer = Self::new(usize::try_from(first).ok()?, blocks, bumps, columns);
+        let end = layer.end() as u64;
+        (end <= most).then_some((layer, end))
     }
 
-    /// All words of the layer.
-    pub(super) fn words(&self) -> u64 {
-        self.threshold_words() + self.solution(self.blocks)
+    /// Blocks of the solution.
+    pub(super) const fn blocks(&self) -> u64 {
+        self.starts.div_ceil(WIDTH)
+    }
+
+    /// The words of the thresholds.
+    pub(super) fn thresholds(&self) -> Range<usize> {
+        self.thresholds..self.end()
     }
 
     /// The word behind the layer's last one.
     #[expect(clippy::cast_possible_truncation, reason = "the words are in memory")]
-    pub(super) fn end(&self) -> usize {
-        self.first + self.words() as usize
+    pub(super) const fn end(&self) -> usize {
+        let thresholds = if self.bumps {
+            threshold_words(self.blocks())
+        } else {
+            0
+        };
+        self.thresholds + thresholds as usize
+    }
+
+    /// The chance that the row of an absent key is in the solution; 0 for a layer that is not
+    /// there.
+    pub(super) fn error(&self) -> f64 {
+        if self.starts == 0 {
+            return 0.0;
+        }
+        let with_more = (self.with_more.saturating_sub(1) * WIDTH).min(self.starts);
+        let halved = with_more as f64 / self.starts as f64 / 2.0;
+        (-f64::from(self.everywhere)).exp2() * (1.0 - halved)
     }
 
     /// The columns of a row that starts in a block.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "at most 63")]
     pub(super) const fn columns_from(&self, block: u64) -> usize {
-        (self.everywhere + (block + 1 < self.with_more) as u64) as usize
+        (self.everywhere as u64 + (block + 1 < self.with_more) as u64) as usize
     }
 
     /// Columns of a block in the words.
+    #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "at most 63")]
     pub(super) const fn columns_in(&self, block: u64) -> usize {
-        (self.everywhere + (block < self.with_more) as u64) as usize
-    }
-
-    /// Words of the solution before a block.
-    #[inline(always)]
-    fn solution(&self, block: u64) -> u64 {
-        block * self.everywhere + block.min(self.with_more)
+        (self.everywhere as u64 + (block < self.with_more) as u64) as usize
     }
 
     /// The index of the first word of a block.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the words are in memory")]
     pub(super) fn block_at(&self, block: u64) -> usize {
-        self.first + (self.threshold_words() + self.solution(block)) as usize
+        self.uniform_block_at(block, self.everywhere as usize) + block.min(self.with_more) as usize
+    }
+
+    /// The same where every block has the same columns.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the words are in memory")]
+    pub(super) const fn uniform_block_at(&self, block: u64, columns: usize) -> usize {
+        self.solution + block as usize * columns
     }
 
     /// The index of the word that has a bucket's threshold.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "the words are in memory")]
     pub(super) const fn threshold_at(&self, bucket: u64) -> usize {
-        self.first + (bucket / 32) as usize
+        self.thresholds + (bucket / 32) as usize
     }
 }

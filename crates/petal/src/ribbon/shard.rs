@@ -3,9 +3,10 @@
 //! Owns how many slots each layer gets, and puts the layers one behind the
 //! other. It knows nothing of other shards.
 
-use super::place::{LAYERS, Row, WIDTH, shard_of};
+use super::place::{LAYERS, Row, WIDTH, shard_of, starts};
 use super::shape::{Columns, Layer};
 use super::solve::Band;
+use crate::error::{Error, Result};
 use crate::hash::mix_int;
 
 /// Fewer keys than this are not bumped: the thresholds would cost more than
@@ -24,7 +25,7 @@ pub(super) struct Shard {
 }
 
 /// What building a shard needs, to be used for the next one.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Builder {
     band: Band,
 }
@@ -32,20 +33,36 @@ pub(super) struct Builder {
 impl Builder {
     /// A shard of the keys whose digests are given, ascending, each once.
     /// `shards` is how many there are in all.
-    pub(super) fn build(&mut self, digests: &[u64], shards: u64, columns: Columns) -> Shard {
+    ///
+    /// # Errors
+    /// If the digests are not those of keys under a hasher that whoever chose the keys did not
+    /// know: no table has room for too many that are close together in each layer.
+    pub(super) fn build(
+        &mut self,
+        digests: &[u64],
+        shards: u64,
+        columns: Columns,
+    ) -> Result<Shard> {
         if digests.len() < PLAIN_BELOW {
             return self.with_first_layer(digests, shards, columns, None);
         }
-        let slots = |share: f64| (digests.len() as f64 * share) as u64;
+        let keys = digests.len() as u64;
         if digests.len() >= TRIED_BELOW {
-            let blocks = slots(0.965).div_ceil(WIDTH);
+            let blocks = (keys * 965 / 1000).div_ceil(WIDTH);
             return self.with_first_layer(digests, shards, columns, Some(blocks));
         }
         // Few keys: what rounding to whole blocks costs is worth a search.
-        (slots(0.9) / WIDTH..=slots(1.0).div_ceil(WIDTH))
-            .map(|blocks| self.with_first_layer(digests, shards, columns, Some(blocks)))
-            .min_by_key(|shard| shard.words.len())
-            .unwrap_or_default()
+        let mut smallest: Option<Shard> = None;
+        for blocks in keys * 9 / 10 / WIDTH..=keys.div_ceil(WIDTH) {
+            let shard = self.with_first_layer(digests, shards, columns, Some(blocks))?;
+            if smallest
+                .as_ref()
+                .is_none_or(|old| shard.words.len() < old.words.len())
+            {
+                smallest = Some(shard);
+            }
+        }
+        Ok(smallest.unwrap_or_default())
     }
 
     /// The shard whose first layer has so many blocks and bumps, or bumps
@@ -56,7 +73,7 @@ impl Builder {
         shards: u64,
         columns: Columns,
         first: Option<u64>,
-    ) -> Shard {
+    ) -> Result<Shard> {
         let mut shard = Shard::default();
         let mut keys = digests.to_vec();
         let mut bumped = Vec::new();
@@ -74,35 +91,34 @@ impl Builder {
                 Some(blocks) => {
                     let layer = Layer::new(at, blocks.max(1), true, columns);
                     shard.words.resize(layer.end(), 0);
-                    let thresholds = at + layer.threshold_words() as usize;
                     bumped.clear();
                     self.band.insert_or_bump(
                         &keys,
-                        |digest| row_of(digest, shards, index, layer.blocks),
-                        layer.blocks,
-                        &mut shard.words[at..thresholds],
+                        |digest| row_of(digest, shards, index, layer.starts),
+                        layer.blocks(),
+                        &mut shard.words[layer.thresholds()],
                         &mut bumped,
                     );
                     std::mem::swap(&mut keys, &mut bumped);
                     sort_for_layer(&mut keys, index + 1);
                     if keys.is_empty() {
                         // Without a next layer a layer has no thresholds.
-                        Layer::new(at, layer.blocks, false, columns)
+                        Layer::new(at, layer.blocks(), false, columns)
                     } else {
                         layer
                     }
                 }
                 None => {
-                    let layer = self.plain(&keys, shards, index, at, columns);
+                    let layer = self.plain(&keys, shards, index, at, columns)?;
                     keys.clear();
                     layer
                 }
             };
             shard.words.resize(layer.end(), 0);
             self.band.solve(&layer, &mut shard.words);
-            shard.blocks[index] = u32::try_from(layer.blocks).unwrap_or(u32::MAX);
+            shard.blocks[index] = u32::try_from(layer.blocks()).unwrap_or(u32::MAX);
         }
-        shard
+        Ok(shard)
     }
 
     /// The smallest layer that takes all keys.
@@ -113,25 +129,33 @@ impl Builder {
         index: usize,
         at: usize,
         columns: Columns,
-    ) -> Layer {
-        // Digests differ, so their rows do in all but a few of the layers
-        // tried: the loop ends.
-        let mut blocks = (keys.len() as u64).div_ceil(WIDTH);
-        loop {
+    ) -> Result<Layer> {
+        let fewest = (keys.len() as u64).div_ceil(WIDTH);
+        // Random rows fit long before.
+        for blocks in fewest..=2 * fewest + 8 {
+            let starts = starts(blocks);
             let rows = keys
                 .iter()
-                .map(|&digest| row_of(digest, shards, index, blocks));
+                .map(|&digest| row_of(digest, shards, index, starts));
             if self.band.insert_all(rows, blocks) {
-                return Layer::new(at, blocks, false, columns);
+                return Ok(Layer::new(at, blocks, false, columns));
             }
-            blocks += 1;
         }
+        Err(Error::parameter(
+            "keys",
+            format!("{} whose digests are close together", keys.len()),
+            "somebody chose them so: use another seed, or a keyed hasher",
+        ))
     }
 }
 
-fn row_of(digest: u64, shards: u64, layer: usize, blocks: u64) -> Row {
-    let (_, position) = shard_of(digest, shards);
-    Row::of(digest, position, layer, blocks)
+#[inline(always)]
+fn row_of(digest: u64, shards: u64, layer: usize, starts: u64) -> Row {
+    if layer == 0 {
+        Row::in_first(digest, shard_of(digest, shards).1, starts)
+    } else {
+        Row::in_later(digest, layer, starts)
+    }
 }
 
 /// Brings bumped keys into the order of their starts in the next layer.

@@ -5,28 +5,34 @@
 
 use super::place::{BUCKET, KEEP_ALL, Row, WIDTH, buckets, bump_class};
 use super::shape::Layer;
-use crate::arch::wide::{Work, wide};
+use crate::arch::wide::{Cpu, Work, wide};
 
 /// The matrix of a layer while it is built: one row a slot, whose first
 /// coefficient is that of the slot.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Band {
-    /// Bit `k` of row `i` belongs to slot `i + k`; 0 for a slot without a row.
-    coefficients: Vec<u64>,
-    /// The right-hand sides, a bit a column.
-    results: Vec<u64>,
+    slots: Vec<Equation>,
+    /// The rows of the bucket at hand.
+    rows: Vec<Row>,
     /// Slots of the rows that a failure of the next one would take out.
     recent: Vec<usize>,
+}
+
+/// A row of the matrix.
+#[derive(Debug, Clone, Copy, Default)]
+struct Equation {
+    /// Bit `k` of row `i` belongs to slot `i + k`; 0 for a slot without a row.
+    coefficients: u64,
+    /// The right-hand side, a bit a column.
+    result: u64,
 }
 
 impl Band {
     /// An empty matrix, in the memory of the last one.
     fn clear(&mut self, blocks: u64) {
         let slots = usize::try_from(blocks * WIDTH).unwrap_or(usize::MAX);
-        self.coefficients.clear();
-        self.coefficients.resize(slots, 0);
-        self.results.clear();
-        self.results.resize(slots, 0);
+        self.slots.clear();
+        self.slots.resize(slots, Equation::default());
     }
 
     /// Puts a row where it is linearly independent of those that are there.
@@ -35,22 +41,24 @@ impl Band {
     #[expect(clippy::cast_possible_truncation, reason = "slots in memory")]
     fn insert(&mut self, row: Row) -> Option<usize> {
         let mut slot = row.start as usize;
-        let (mut coefficients, mut result) = (row.coefficients, row.fingerprint);
+        let mut new = Equation {
+            coefficients: row.coefficients,
+            result: row.fingerprint,
+        };
         loop {
-            let there = self.coefficients[slot];
-            if there == 0 {
-                self.coefficients[slot] = coefficients;
-                self.results[slot] = result;
+            let there = &mut self.slots[slot];
+            if there.coefficients == 0 {
+                *there = new;
                 return Some(slot);
             }
-            coefficients ^= there;
-            result ^= self.results[slot];
-            if coefficients == 0 {
+            new.coefficients ^= there.coefficients;
+            new.result ^= there.result;
+            if new.coefficients == 0 {
                 return None;
             }
-            let zeros = coefficients.trailing_zeros();
+            let zeros = new.coefficients.trailing_zeros();
             slot += zeros as usize;
-            coefficients >>= zeros;
+            new.coefficients >>= zeros;
         }
     }
 
@@ -81,11 +89,16 @@ impl Band {
         let mut rest = keys;
         for bucket in 0..buckets(blocks) {
             let end = (bucket + 1) * BUCKET;
-            let here = match rest.iter().position(|&key| row_of(key).start >= end) {
-                Some(count) => rest.split_off(..count).unwrap_or_default(),
-                None => std::mem::take(&mut rest),
-            };
-            let (threshold, kept) = self.fill_bucket(here, &row_of);
+            self.rows.clear();
+            for &key in rest {
+                let row = row_of(key);
+                if row.start >= end {
+                    break;
+                }
+                self.rows.push(row);
+            }
+            let here = rest.split_off(..self.rows.len()).unwrap_or_default();
+            let (threshold, kept) = self.fill_bucket();
             // The kept ones are the last ones.
             bumped.extend_from_slice(&here[..here.len() - kept]);
             if let Ok(word) = usize::try_from(bucket / 32) {
@@ -94,14 +107,14 @@ impl Band {
         }
     }
 
-    /// The threshold of a bucket, and how many of its keys, from the end, it
-    /// keeps.
-    fn fill_bucket<T: Copy>(&mut self, keys: &[T], row_of: impl Fn(T) -> Row) -> (u64, usize) {
+    /// The threshold of the bucket at hand, and how many of its rows, from
+    /// the end, it keeps.
+    fn fill_bucket(&mut self) -> (u64, usize) {
         let mut class = 0;
         let mut kept = 0;
         self.recent.clear();
-        for &key in keys.iter().rev() {
-            let row = row_of(key);
+        for i in (0..self.rows.len()).rev() {
+            let row = self.rows[i];
             if bump_class(row.start) != class {
                 class = bump_class(row.start);
                 kept += self.recent.len();
@@ -111,8 +124,7 @@ impl Band {
                 Some(slot) => self.recent.push(slot),
                 None => {
                     for &slot in &self.recent {
-                        self.coefficients[slot] = 0;
-                        self.results[slot] = 0;
+                        self.slots[slot] = Equation::default();
                     }
                     return (class, kept);
                 }
@@ -143,21 +155,23 @@ impl Work for Substitution<'_> {
     type Result = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<C: Cpu>(self, _: C) {
         // Word j: the values of column j in 64 slots from the one at hand.
-        let mut state = [0u64; WIDTH as usize];
+        let mut state = [0u64; u64::BITS as usize];
         // The column that only the first blocks have is solved in all: the
         // equation of a key may have ended up in a later block.
         let most = self.layer.columns_in(0);
-        let coefficients = self.band.coefficients.as_chunks::<64>().0;
-        let results = self.band.results.as_chunks::<64>().0;
-        let blocks = coefficients.iter().zip(results).enumerate();
-        for (block, (coefficients, results)) in blocks.rev() {
-            for (&coefficients, &results) in coefficients.iter().zip(results).rev() {
+        let blocks = self.band.slots.as_chunks::<64>().0.iter().enumerate();
+        for (block, equations) in blocks.rev() {
+            for &Equation {
+                coefficients,
+                result,
+            } in equations.iter().rev()
+            {
                 for (column, word) in state[..most].iter_mut().enumerate() {
                     let later = *word << 1;
                     let sum = u64::from((later & coefficients).count_ones());
-                    *word = later | ((sum ^ results >> column) & 1);
+                    *word = later | ((sum ^ result >> column) & 1);
                 }
             }
             let at = self.layer.block_at(block as u64);

@@ -2,6 +2,7 @@ use super::*;
 use crate::hash::{Int, KeyType};
 use crate::mix_int;
 use crate::sizing::Promise;
+use crate::traits::Bits;
 
 /// Digests like those of keys.
 fn digests(seed: u64, count: u64) -> Vec<u64> {
@@ -57,7 +58,7 @@ fn order_repeats_and_threads_change_nothing() {
     keys.reverse();
     keys.extend_from_within(..1000);
     let other = built(&keys, 0.01, 3);
-    assert_eq!(one.shards, 3);
+    assert_eq!(one.shards.count(), 3);
     assert!(one.words.get() == other.words.get());
     assert_eq!(
         one.about.promise,
@@ -102,7 +103,7 @@ fn sizes_are_within_their_bounds() {
         (1_000_000, 0.01, 1.017),
     ] {
         let filter = built(&digests(7, count), error, 2);
-        let ratio = filter.bits() as f64 / count as f64 / -error.log2();
+        let ratio = (filter.bytes() * 8) as f64 / count as f64 / -error.log2();
         assert!(ratio <= most, "{count} at {error}: {ratio}");
     }
 }
@@ -122,4 +123,14 @@ fn typed_filters_take_keys() {
     let filter = StaticFilter::<Int>::with_hasher(0..1000, 1e-6, KeyHasher::default(), 1).unwrap();
     assert!((0..1000).all(|key| filter.contains(&key)));
     assert!(!(1000..2000).any(|key| filter.contains(&key)));
+}
+
+#[test]
+fn places_kept_are_those_of_the_classes() {
+    for start in 0..place::BUCKET {
+        for threshold in 0..=place::KEEP_ALL {
+            let bumped = place::bump_class(start) >= threshold;
+            assert_eq!(place::is_bumped(start, 4 + threshold), bumped, "{start}");
+        }
+    }
 }

@@ -47,8 +47,24 @@ fn key_type(filter: &AnyFilter) -> KeyType {
     filter.about().identity().key_type
 }
 
+/// A static filter of the first `count` keys.
+fn fixed(identity: Identity, count: u64, error: f64, shards: u64) -> AnyFilter {
+    let digest = |i| match identity.key_type {
+        KeyType::Int => identity.hasher.digest_int(integer(i)),
+        KeyType::Bytes => identity.hasher.digest_bytes(text(i).as_bytes()),
+    };
+    let mut keys: Vec<u64> = (0..count).map(|i| digest(i).bits()).collect();
+    StaticBuilder::sort_distinct(&mut keys, 1);
+    let mut builder = StaticBuilder::with_shards(identity, count, error, 1, shards).unwrap();
+    builder.push(&keys).unwrap();
+    builder.finish().unwrap().into()
+}
+
 /// Inserts the first `count` keys, as many as a filter promised to take.
 fn with_keys(mut filter: AnyFilter, count: u64) -> AnyFilter {
+    if filter.kind() == Kind::Static {
+        return filter; // it has them
+    }
     for i in 0..count {
         if key_type(&filter) == KeyType::Int {
             filter.insert_int(integer(i)).unwrap();
@@ -139,6 +155,11 @@ fn goldens() -> Vec<(&'static str, AnyFilter, u64)> {
         ("window-time", window(ints(0), ticks), 8),
         // Some of the keys twice.
         ("deletable", with_keys(deletable.into(), 10), 90),
+        ("static", fixed(bytes(), 100, 1.0 / 256.0, 1), 100),
+        ("static-empty", fixed(bytes(), 0, 0.01, 1), 0),
+        // Fractions of a column, keys bumped once and twice, several shards.
+        ("static-bumped", fixed(ints(0), 9000, 0.01, 1), 9000),
+        ("static-shards", fixed(ints(9), 2000, 1e-6, 3), 2000),
     ]
     .into_iter()
     .map(|(name, filter, count)| (name, with_keys(filter, count), count))

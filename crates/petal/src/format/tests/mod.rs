@@ -23,7 +23,8 @@ use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Contains};
 use crate::{
     AnyFilter, Attachments, BlockWords, Bloom, BloomFilter, Classic, ClassicGeometry, CounterBits,
     Counting, CountingGeometry, Deletable, DeletableGeometry, DigestSet, Growable, GrowableFilter,
-    Increase, Int, Kind, Overload, SplitGeometry, Window, WindowGeometry, WindowSpan,
+    Increase, Int, Kind, Overload, SplitGeometry, StaticBuilder, Window, WindowGeometry,
+    WindowSpan,
 };
 
 /// A filter to be put into a file, and the secret to read it with.
@@ -129,6 +130,16 @@ fn counted_keys() -> AnyFilter {
     filter.into()
 }
 
+/// The keys that the other samples have, for ever.
+fn static_keys(identity: Identity, shards: u64, count: u64, error: f64) -> AnyFilter {
+    let mut keys: Vec<u64> = digests(count).collect();
+    StaticBuilder::sort_distinct(&mut keys, 1);
+    let builder = StaticBuilder::with_shards(identity, keys.len() as u64, error, 1, shards);
+    let mut builder = builder.unwrap();
+    builder.push(&keys).unwrap();
+    builder.finish().unwrap().into()
+}
+
 /// A small filter of each kind and shape.
 fn samples() -> Vec<Sample> {
     let text = || Identity::new(KeyType::Bytes).with_normalisation(normalisation());
@@ -177,6 +188,12 @@ fn samples() -> Vec<Sample> {
         ),
         unkeyed("window", timed_window()),
         unkeyed("deletable", counted_keys()),
+        unkeyed("static", static_keys(text(), 1, 6, 1e-3)),
+        unkeyed("static without keys", static_keys(text(), 1, 0, 0.01)),
+        with_secret(
+            "static in shards",
+            static_keys(keyed(KeyType::Int), 3, 6, 0.01),
+        ),
         unkeyed(
             "bare",
             bloom(
@@ -205,7 +222,9 @@ fn samples() -> Vec<Sample> {
     ];
     for sample in &mut samples {
         let count = if sample.name == "growable" { 15 } else { 6 };
-        fill(&mut sample.filter, count);
+        if sample.filter.kind() != Kind::Static {
+            fill(&mut sample.filter, count);
+        }
         if sample.name == "digests" {
             sample.filter.insert_bits(0).unwrap();
         }
@@ -511,6 +530,7 @@ fn recipes() -> impl Strategy<Value = Recipe> {
         Kind::Counting,
         Kind::Window,
         Kind::Deletable,
+        Kind::Static,
     ];
     let name = "[a-zäß_. -]{1,12}";
     let texts = proptest::collection::vec((name, "\\PC{0,20}"), 0..4);
@@ -592,6 +612,16 @@ impl Recipe {
                     .unwrap()
                     .into()
             }
+            Kind::Static => {
+                let mut keys = self.digests.clone();
+                StaticBuilder::sort_distinct(&mut keys, 1);
+                let (count, error) = (keys.len() as u64, promise.error.max(1e-9));
+                let shards = u64::from(regions);
+                let mut builder =
+                    StaticBuilder::with_shards(identity, count, error, 1, shards).unwrap();
+                builder.push(&keys).unwrap();
+                builder.finish().unwrap().into()
+            }
             Kind::Window => {
                 let lanes = 4 << regions;
                 let geometry =
@@ -634,12 +664,18 @@ impl Recipe {
             filter.set_attachment(name, bytes.clone()).unwrap();
         }
         for &digest in &self.digests {
-            filter.insert_bits(digest).unwrap();
+            if self.kind == Kind::Static {
+                assert!(filter.insert_bits(digest).is_err());
+                assert!(filter.contains_bits(digest));
+            } else {
+                filter.insert_bits(digest).unwrap();
+            }
         }
         let about = filter.meta_mut();
         about.generation = self.generation;
-        // Those of a deletable filter always are.
-        if !self.insertions_known && self.kind != Kind::Deletable {
+        // Those of a deletable or static filter always are.
+        let always = [Kind::Deletable, Kind::Static].contains(&self.kind);
+        if !self.insertions_known && !always {
             about.insertions = None;
         }
         Sample {

@@ -171,6 +171,40 @@ fn the_deletable_example_is_stated() {
 }
 
 #[test]
+fn the_static_example_is_stated() {
+    let digest = KeyHasher::default().digest_bytes(b"https://example.org/");
+    let mut text = format!("digest = {:016x}\n", digest.bits());
+    let (shard, rows) = crate::ribbon::example_rows(digest.bits(), 3, [40, 2]);
+    writeln!(text, "shard  = {shard}").unwrap();
+    for (layer, (start, coefficients, fingerprint)) in rows.into_iter().enumerate() {
+        writeln!(
+            text,
+            "layer {layer}: start {start}, coefficients {coefficients:016x}, \
+             fingerprint {fingerprint:016x}"
+        )
+        .unwrap();
+    }
+    assert_stated(&text);
+}
+
+/// One key, whose answer is computed by the text and not by the kernels.
+#[test]
+fn a_static_filter_has_the_parities_it_should_have() {
+    let digest = KeyHasher::default().digest_bytes(b"https://example.org/");
+    let identity = Identity::new(KeyType::Bytes);
+    let filter = crate::Static::build(identity, vec![digest.bits()], 1e-3, 1).unwrap();
+    let (_, rows) = crate::ribbon::example_rows(digest.bits(), 1, [1, 1]);
+    let (start, coefficients, fingerprint) = rows[0];
+    assert_eq!(start, 0);
+    let words = filter.words().get();
+    assert_eq!(words.len(), 10);
+    for (column, word) in words.iter().enumerate() {
+        let parity = (word & coefficients).count_ones() & 1;
+        assert_eq!(u64::from(parity), fingerprint >> column & 1, "{column}");
+    }
+}
+
+#[test]
 fn the_classic_example_is_stated() {
     let digest = KeyHasher::default()
         .digest_bytes(b"https://example.org/")
