@@ -520,3 +520,67 @@ fn what_is_said_is_a_matter_of_flags() {
     assert_eq!(said("--summary none"), "");
     assert_eq!(said("--summary json").lines().count(), 1);
 }
+
+#[test]
+fn static_filters_are_the_same_whatever_the_memory_order_and_threads() {
+    let folder = Folder::new();
+    let keys: u64 = 1_000_000;
+    folder.file("list", numbers(0..keys));
+    folder.file("other", numbers(500_000..keys) + &numbers(0..600_000));
+    let build = |list: &str, name: &str, more: &str| {
+        let line = format!("build {list} -o {name} --kind static -p 1e-3 --summary json {more}");
+        let ran = folder.petal(&line).ends_with(0);
+        assert_eq!(ran.json_count("keys"), 1_000_000);
+        // 9.97 bits are the least there can be.
+        assert!(ran.json("bits_per_key") < 10.02, "{}", ran.stderr);
+        assert!((ran.json("error") - 1e-3).abs() < 1e-5);
+        read(&folder.path(name))
+    };
+    let filter = build("list", "a", "-j1");
+    // The digests of so many keys do not fit: they go to a file and come back.
+    assert!(filter == build("other", "b", "-j1 --memory 34M"));
+    assert!(filter == build("other", "c", "-j2"));
+    folder.petal("verify a").ends_with(0);
+    let ran = folder.petal("check -c a list").ends_with(0);
+    assert_eq!(ran.stdout, b"1000000\n");
+    folder.file("absent", numbers(keys..2 * keys));
+    let ran = folder.petal("check -c a absent").ends_with(0);
+    let found: f64 = String::from_utf8(ran.stdout)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    // Five standard deviations.
+    assert!((found - 1000.0).abs() < 5.0 * 1000f64.sqrt(), "{found}");
+}
+
+#[test]
+fn static_filters_of_few_keys_and_none() {
+    let folder = Folder::new();
+    folder.file("none", "");
+    folder.file("one", "a\na\n");
+    for (list, keys) in [("none", 0), ("one", 1)] {
+        let build = format!("build {list} -o {list}.petal --kind static --summary json");
+        let ran = folder.petal(&build).ends_with(0);
+        assert_eq!(ran.json_count("keys"), keys);
+        let info = folder.json(&format!("info --json {list}.petal"));
+        assert_eq!(info["kind"], "static");
+        assert_eq!(info["distinct"], keys);
+        assert_eq!(info["over_capacity"], false);
+    }
+    folder.petal("check one.petal one").ends_with(0);
+    folder.petal("check none.petal one").ends_with(1);
+    let ran = folder.petal("add one.petal one").ends_with(2);
+    assert!(ran.stderr.contains("static"), "{}", ran.stderr);
+    for refused in [
+        "build one -o x --kind static -n 10",
+        "build one -o x --tmp .",
+        "build one -o x --kind static --memory 8M",
+        "build one -o x --kind static -p 0",
+        "merge one.petal one.petal -o x",
+    ] {
+        let ran = folder.petal(refused).ends_with(2);
+        assert!(ran.stdout.is_empty() && !ran.stderr.is_empty());
+        assert!(!folder.path("x").exists(), "{refused}");
+    }
+}

@@ -14,7 +14,8 @@ use super::{KeyArgs, RecordArgs, RunArgs, SecretArgs};
   petal build *.txt.gz -o seen.petal -p 1e-3 -n 100M     a size of your own
   petal build sums -o known.petal --as hex --label hash=sha1
   petal build users.txt -o users.petal --kind deletable  can forget: `petal remove`
-  petal build log -o seen.petal --kind window --window 1M",
+  petal build log -o seen.petal --kind window --window 1M
+  petal build leaked.txt -o leaked.petal --kind static   smallest, nothing to be added",
     after_help = "Without -n the distinct keys are counted first: by their digests while the \
 memory lasts, else by reading the files twice. The filter is then as large as they need and no \
 larger; give -n if keys will be added later. Kinds that count repeats read the files twice.
@@ -79,6 +80,11 @@ pub(crate) struct BuildArgs {
     #[arg(long)]
     pub(crate) skip_bad: bool,
 
+    /// With --kind static: where temporary files are made if the memory does not suffice; not on
+    /// a file system in memory. Nothing is left of them [default: beside -o].
+    #[arg(long, value_name = "DIR", help_heading = "Performance")]
+    pub(crate) tmp: Option<PathBuf>,
+
     /// A label to record, such as `source=...`. May be given several times.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) label: Vec<String>,
@@ -113,6 +119,9 @@ pub(crate) enum BuildKind {
     Deletable,
     /// Forgets what is older than --window.
     Window,
+    /// The smallest, of keys that do not change: 1.003 times what theory allows, a third less
+    /// than bloom. Nothing can be added.
+    Static,
 }
 
 /// Add the lines of lists to a filter

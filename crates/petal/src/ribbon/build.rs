@@ -87,6 +87,32 @@ fn partition(digests: &mut [u64], parts: u64) -> Vec<usize> {
     ends
 }
 
+/// The columns for so many keys and an expected error of at most `error`.
+fn columns_for(identity: &Identity, items: u64, error: f64) -> Result<Columns> {
+    check_items(items.max(1))?;
+    let collisions = identity.collisions();
+    let least = collisions.least_error(items);
+    if !(error >= least && error < 1.0) {
+        return Err(Error::parameter(
+            "error",
+            error,
+            format!("use {least:e} to 1 for {items} keys"),
+        ));
+    }
+    Ok(Columns::for_error(error - collisions.probability(items)))
+}
+
+/// Words that a filter hardly ever passes.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positive, and below 10^12 words"
+)]
+fn expected_words(items: u64, shards: u64, columns: Columns) -> u64 {
+    let bits = items as f64 * (columns.mean() + 0.1) * 1.01;
+    directory_words(shards) + (bits / 64.0) as u64 + 64 * 64
+}
+
 /// Builds a [`Static`] from sorted digests, a few shards at a time: the memory
 /// it takes beside the filter is some 16 MiB a thread, however many keys
 /// there are.
@@ -129,24 +155,8 @@ impl StaticBuilder {
         threads: usize,
         count: u64,
     ) -> Result<Self> {
-        check_items(items.max(1))?;
-        let collisions = identity.collisions();
-        let least = collisions.least_error(items);
-        if !(error >= least && error < 1.0) {
-            return Err(Error::parameter(
-                "error",
-                error,
-                format!("use {least:e} to 1 for {items} keys"),
-            ));
-        }
-        let columns = Columns::for_error(error - collisions.probability(items));
-        let bits = items as f64 * (columns.mean() + 0.1) * 1.01;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive, and below 10^12 words"
-        )]
-        let expected = directory_words(count) + (bits / 64.0) as u64 + 64 * 64;
+        let columns = columns_for(&identity, items, error)?;
+        let expected = expected_words(items, count, columns);
         let promise = Promise {
             items: items.max(1),
             error,
@@ -164,6 +174,15 @@ impl StaticBuilder {
             taken: 0,
             last: None,
         })
+    }
+
+    /// Bytes that such a filter takes: a little more than it turns out to have.
+    ///
+    /// # Errors
+    /// As for [`Self::new`], but for the memory.
+    pub fn expected_bytes(identity: &Identity, items: u64, error: f64) -> Result<u64> {
+        let columns = columns_for(identity, items, error)?;
+        Ok(8 * expected_words(items, shards_for(items), columns))
     }
 
     /// Sorts digests and leaves each once, on so many threads: what

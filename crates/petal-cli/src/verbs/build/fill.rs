@@ -56,6 +56,7 @@ impl Fill<'_> {
     /// Reads the lists and fills a filter.
     pub(super) fn run(&mut self, items: Option<u64>) -> Result<Filled> {
         match (self.args.kind, items) {
+            (BuildKind::Static, _) => self.fixed(),
             (_, Some(items)) => {
                 let shape = self.shape(items)?;
                 self.announce(&shape, items, "");
@@ -105,6 +106,7 @@ impl Fill<'_> {
             BuildKind::Deletable => {
                 Shape::Deletable(sizing::deletable_for(items, self.error, collisions)?)
             }
+            BuildKind::Static => bail!("a static filter is shaped by its keys"), // not reached
             BuildKind::Window => Shape::Window {
                 geometry: sizing::window_for(
                     items,

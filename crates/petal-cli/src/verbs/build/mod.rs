@@ -4,6 +4,7 @@
 //! How keys are counted and put into a filter is [`fill`]'s.
 
 mod fill;
+mod fixed;
 mod target;
 
 use std::path::Path;
@@ -31,6 +32,12 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let error = params::fpr(&args.fpr)?;
     let counting = counting(args)?;
     let (span, items) = span_and_items(args)?;
+    if args.kind == BuildKind::Static && items.is_some() {
+        bail!("--kind static takes no key later, and counts those that there are: leave -n out");
+    }
+    if args.kind != BuildKind::Static && args.tmp.is_some() {
+        bail!("--tmp belongs to --kind static: the other kinds need no temporary files");
+    }
     let mut labels = labels(&args.label)?;
     if let WindowSpan::Time { .. } = span {
         let (name, value) = filters::CLOCK;
