@@ -12,7 +12,7 @@ use super::Static;
 use super::directory::{Shards, directory_words, entry};
 use super::place::shard_of;
 use super::shape::Columns;
-use super::shard::{Builder, Shard};
+use super::shard::{Builder, Plan, Shard};
 use crate::error::{Error, Result};
 use crate::identity::{About, Identity};
 use crate::sizing::{Promise, check_items};
@@ -32,29 +32,56 @@ pub(super) const fn shards_for(keys: u64) -> u64 {
 }
 
 /// Sorts digests and leaves each once.
-pub(super) fn sort_distinct(digests: &mut Vec<u64>, threads: usize) {
-    // Parts that are sorted alone fit a cache, and every thread takes some.
-    let parts = shards_for(digests.len() as u64);
-    let ends = partition(digests, parts);
-    let mut pieces = Vec::with_capacity(ends.len());
-    let mut rest = digests.as_mut_slice();
-    let mut start = 0;
-    for &end in &ends {
-        let (piece, behind) = rest.split_at_mut(end - start);
-        pieces.push(piece);
-        rest = behind;
-        start = end;
+fn sort_distinct(digests: &mut Vec<u64>, threads: usize) {
+    // Every thread gets a range of digests of its own; one pass for each halving is all that is
+    // done by a single thread.
+    let threads = threads.min(MOST_HALVED);
+    let mut pieces = vec![digests.as_mut_slice()];
+    let mut bits = 0;
+    while pieces.len() < threads {
+        bits += 1;
+        pieces = pieces
+            .into_iter()
+            .flat_map(|piece| <[_; 2]>::from(halve(piece, bits)))
+            .collect();
     }
-    run(threads, pieces, |piece| piece.sort_unstable());
+    run(threads, pieces, |piece| sort_piece(piece, bits));
     digests.dedup();
 }
 
+/// Threads that sort, at most.
+const MOST_HALVED: usize = 64;
+
+/// Splits digests that agree in all bits above bit number `bit`, counted from the top and from 1,
+/// by that bit.
+fn halve(digests: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
+    let mut zeros = 0;
+    for i in 0..digests.len() {
+        let digest = digests[i];
+        digests.swap(i, zeros);
+        // No branch, which would be guessed wrongly half the time.
+        zeros += usize::from(digest >> (64 - bit) & 1 == 0);
+    }
+    digests.split_at_mut(zeros)
+}
+
+/// Sorts digests that agree in the highest bits.
+fn sort_piece(digests: &mut [u64], bits: u32) {
+    // Parts that fit a cache.
+    let parts = shards_for(digests.len() as u64);
+    let mut start = 0;
+    for end in partition(digests, parts, bits) {
+        digests[start..end].sort_unstable();
+        start = end;
+    }
+}
+
 /// Brings digests into the order of their parts (as many as `parts`, each a
-/// range of digests) and returns where each part ends. In place: every digest
-/// is moved to its part in a chain of exchanges ("American flag sort",
-/// McIlroy, Bostic and McIlroy, 1993).
-fn partition(digests: &mut [u64], parts: u64) -> Vec<usize> {
-    let part_of = |digest| index(shard_of(digest, parts).0);
+/// range of digests, of those that agree in the highest bits) and returns where
+/// each part ends. In place: every digest is moved to its part in a chain of
+/// exchanges ("American flag sort", McIlroy, Bostic and McIlroy, 1993).
+fn partition(digests: &mut [u64], parts: u64, bits: u32) -> Vec<usize> {
+    let part_of = |digest: u64| index(shard_of(digest << bits, parts).0);
     let mut ends = vec![0usize; usize::try_from(parts).unwrap_or(usize::MAX)];
     if parts == 1 {
         return vec![digests.len()];
@@ -262,25 +289,31 @@ impl StaticBuilder {
         while at < end {
             // As many as there are results to be kept.
             let until = end.min(at + 4 * self.threads as u64);
-            let ranges: Vec<&[u64]> = (at..until)
+            let plans: Vec<Plan<'_>> = (at..until)
                 .map(|shard| {
                     let here = rest.partition_point(|&digest| shard_of(digest, count).0 <= shard);
-                    rest.split_off(..here).unwrap_or_default()
+                    Plan {
+                        digests: rest.split_off(..here).unwrap_or_default(),
+                        shards: count,
+                        columns,
+                    }
                 })
                 .collect();
             let builders = Mutex::new(std::mem::take(&mut self.builders));
-            let built = run(self.threads, ranges, |range| {
+            let built = run(self.threads, plans.chunks(2).collect(), |plans| {
                 let spare = builders.lock().ok().and_then(|mut all| all.pop());
                 let mut builder: Builder = spare.unwrap_or_default();
-                let shard = builder.build(range, count, columns);
+                let shards = builder.build(plans);
                 if let Ok(mut all) = builders.lock() {
                     all.push(builder);
                 }
-                shard
+                shards
             });
             self.builders = builders.into_inner().unwrap_or_default();
-            for shard in built {
-                self.append(&shard?)?;
+            for shards in built {
+                for shard in shards? {
+                    self.append(&shard)?;
+                }
             }
             at = until;
         }

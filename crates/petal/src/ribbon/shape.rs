@@ -172,7 +172,12 @@ impl Layer {
         layer
     }
 
-    /// The same in words that end at `most`, and the word behind it; `None`
+    /// The same layer with or without thresholds.
+    pub(super) fn with_bumps(self, bumps: bool, columns: Columns) -> Self {
+        Self::new(self.solution, self.blocks(), bumps, columns)
+    }
+
+    /// [`Self::new`] in words that end at `most`, and the word behind it; `None`
     /// if it passes them.
     pub(super) fn within(
         first: u64,

@@ -5,7 +5,7 @@
 
 use super::place::{LAYERS, Row, WIDTH, shard_of, starts};
 use super::shape::{Columns, Layer};
-use super::solve::Band;
+use super::solve::{Band, Filling};
 use crate::error::{Error, Result};
 use crate::hash::mix_int;
 
@@ -24,37 +24,102 @@ pub(super) struct Shard {
     pub(super) words: Vec<u64>,
 }
 
-/// What building a shard needs, to be used for the next one.
+/// What building two shards needs, to be used for the next ones.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
-    band: Band,
+    bands: [Band; 2],
+}
+
+/// A shard and what it is made of: digests, ascending, each once, and how
+/// many shards there are in all.
+#[derive(Clone, Copy)]
+pub(super) struct Plan<'a> {
+    pub(super) digests: &'a [u64],
+    pub(super) shards: u64,
+    pub(super) columns: Columns,
 }
 
 impl Builder {
-    /// A shard of the keys whose digests are given, ascending, each once.
-    /// `shards` is how many there are in all.
+    /// One shard or two: together they take less time than one after the other.
     ///
     /// # Errors
     /// If the digests are not those of keys under a hasher that whoever chose the keys did not
     /// know: no table has room for too many that are close together in each layer.
-    pub(super) fn build(
-        &mut self,
-        digests: &[u64],
-        shards: u64,
-        columns: Columns,
-    ) -> Result<Shard> {
-        if digests.len() < PLAIN_BELOW {
-            return self.with_first_layer(digests, shards, columns, None);
+    pub(super) fn build(&mut self, plans: &[Plan<'_>]) -> Result<Vec<Shard>> {
+        let [one, two] = &mut self.bands;
+        match plans {
+            [a, b] if a.is_large() && b.is_large() => {
+                let (mut first, mut second) =
+                    (a.begin(a.usual_blocks()), b.begin(b.usual_blocks()));
+                first.filling(one, *a).run_beside(second.filling(two, *b));
+                Ok(vec![first.finish(one, *a)?, second.finish(two, *b)?])
+            }
+            plans => plans.iter().map(|plan| plan.build(one)).collect(),
         }
-        let keys = digests.len() as u64;
-        if digests.len() >= TRIED_BELOW {
-            let blocks = (keys * 965 / 1000).div_ceil(WIDTH);
-            return self.with_first_layer(digests, shards, columns, Some(blocks));
+    }
+}
+
+/// A shard whose first layer bumps, and the keys that it has bumped so far.
+struct Begun {
+    shard: Shard,
+    layer: Layer,
+    bumped: Vec<u64>,
+}
+
+impl Begun {
+    fn filling<'a>(
+        &'a mut self,
+        band: &'a mut Band,
+        plan: Plan<'a>,
+    ) -> Filling<'a, impl Fn(u64) -> Row> {
+        let starts = self.layer.starts;
+        let thresholds = &mut self.shard.words[self.layer.thresholds()];
+        Filling::new(
+            band,
+            plan.digests,
+            move |digest| plan.row(digest, 0, starts),
+            self.layer.blocks(),
+            thresholds,
+            &mut self.bumped,
+        )
+    }
+
+    /// Adds the other layers.
+    fn finish(mut self, band: &mut Band, plan: Plan<'_>) -> Result<Shard> {
+        end_layer(
+            band,
+            &mut self.shard,
+            0,
+            self.layer,
+            plan.columns,
+            &mut self.bumped,
+        );
+        plan.add_layers(band, self.shard, 1, self.bumped)
+    }
+}
+
+impl Plan<'_> {
+    const fn is_large(&self) -> bool {
+        self.digests.len() >= TRIED_BELOW
+    }
+
+    /// Blocks of the first layer of a large shard.
+    const fn usual_blocks(&self) -> u64 {
+        (self.digests.len() as u64 * 965 / 1000).div_ceil(WIDTH)
+    }
+
+    fn build(&self, band: &mut Band) -> Result<Shard> {
+        if self.digests.len() < PLAIN_BELOW {
+            return self.add_layers(band, Shard::default(), 0, self.digests.to_vec());
+        }
+        if self.is_large() {
+            return self.with_first_layer(band, self.usual_blocks());
         }
         // Few keys: what rounding to whole blocks costs is worth a search.
+        let keys = self.digests.len() as u64;
         let mut smallest: Option<Shard> = None;
         for blocks in keys * 9 / 10 / WIDTH..=keys.div_ceil(WIDTH) {
-            let shard = self.with_first_layer(digests, shards, columns, Some(blocks))?;
+            let shard = self.with_first_layer(band, blocks.max(1))?;
             if smallest
                 .as_ref()
                 .is_none_or(|old| shard.words.len() < old.words.len())
@@ -65,80 +130,72 @@ impl Builder {
         Ok(smallest.unwrap_or_default())
     }
 
-    /// The shard whose first layer has so many blocks and bumps, or bumps
-    /// nothing for `None`.
-    fn with_first_layer(
-        &mut self,
-        digests: &[u64],
-        shards: u64,
-        columns: Columns,
-        first: Option<u64>,
-    ) -> Result<Shard> {
+    /// The shard whose first layer has so many blocks, and bumps.
+    fn with_first_layer(&self, band: &mut Band, blocks: u64) -> Result<Shard> {
+        let mut begun = self.begin(blocks);
+        begun.filling(band, *self).run();
+        begun.finish(band, *self)
+    }
+
+    fn begin(&self, blocks: u64) -> Begun {
+        let layer = Layer::new(0, blocks, true, self.columns);
         let mut shard = Shard::default();
-        let mut keys = digests.to_vec();
+        shard.words.resize(layer.end(), 0);
+        Begun {
+            shard,
+            layer,
+            bumped: Vec::new(),
+        }
+    }
+
+    /// Adds the layers from number `first` on, for keys in the order of their
+    /// starts in it.
+    fn add_layers(
+        &self,
+        band: &mut Band,
+        mut shard: Shard,
+        first: usize,
+        mut keys: Vec<u64>,
+    ) -> Result<Shard> {
         let mut bumped = Vec::new();
-        for index in 0..LAYERS {
+        for index in first..LAYERS {
             if keys.is_empty() {
                 break;
             }
-            let blocks = match (index, first) {
-                (0, first) => first,
-                _ if index == LAYERS - 1 || keys.len() < PLAIN_BELOW => None,
-                _ => Some((keys.len() as u64 * 965 / 1000).div_ceil(WIDTH)),
-            };
             let at = shard.words.len();
-            let layer = match blocks {
-                Some(blocks) => {
-                    let layer = Layer::new(at, blocks.max(1), true, columns);
-                    shard.words.resize(layer.end(), 0);
-                    bumped.clear();
-                    self.band.insert_or_bump(
-                        &keys,
-                        |digest| row_of(digest, shards, index, layer.starts),
-                        layer.blocks(),
-                        &mut shard.words[layer.thresholds()],
-                        &mut bumped,
-                    );
-                    std::mem::swap(&mut keys, &mut bumped);
-                    sort_for_layer(&mut keys, index + 1);
-                    if keys.is_empty() {
-                        // Without a next layer a layer has no thresholds.
-                        Layer::new(at, layer.blocks(), false, columns)
-                    } else {
-                        layer
-                    }
-                }
-                None => {
-                    let layer = self.plain(&keys, shards, index, at, columns)?;
-                    keys.clear();
-                    layer
-                }
+            bumped.clear();
+            let layer = if index == LAYERS - 1 || keys.len() < PLAIN_BELOW {
+                self.plain(band, &keys, index, at)?
+            } else {
+                let blocks = (keys.len() as u64 * 965 / 1000).div_ceil(WIDTH);
+                let layer = Layer::new(at, blocks, true, self.columns);
+                shard.words.resize(layer.end(), 0);
+                Filling::new(
+                    band,
+                    &keys,
+                    |digest| self.row(digest, index, layer.starts),
+                    blocks,
+                    &mut shard.words[layer.thresholds()],
+                    &mut bumped,
+                )
+                .run();
+                layer
             };
-            shard.words.resize(layer.end(), 0);
-            self.band.solve(&layer, &mut shard.words);
-            shard.blocks[index] = u32::try_from(layer.blocks()).unwrap_or(u32::MAX);
+            end_layer(band, &mut shard, index, layer, self.columns, &mut bumped);
+            std::mem::swap(&mut keys, &mut bumped);
         }
         Ok(shard)
     }
 
     /// The smallest layer that takes all keys.
-    fn plain(
-        &mut self,
-        keys: &[u64],
-        shards: u64,
-        index: usize,
-        at: usize,
-        columns: Columns,
-    ) -> Result<Layer> {
+    fn plain(&self, band: &mut Band, keys: &[u64], index: usize, at: usize) -> Result<Layer> {
         let fewest = (keys.len() as u64).div_ceil(WIDTH);
         // Random rows fit long before.
         for blocks in fewest..=2 * fewest + 8 {
             let starts = starts(blocks);
-            let rows = keys
-                .iter()
-                .map(|&digest| row_of(digest, shards, index, starts));
-            if self.band.insert_all(rows, blocks) {
-                return Ok(Layer::new(at, blocks, false, columns));
+            let rows = keys.iter().map(|&digest| self.row(digest, index, starts));
+            if band.insert_all(rows, blocks) {
+                return Ok(Layer::new(at, blocks, false, self.columns));
             }
         }
         Err(Error::parameter(
@@ -147,15 +204,32 @@ impl Builder {
             "somebody chose them so: use another seed, or a keyed hasher",
         ))
     }
+
+    #[inline(always)]
+    fn row(&self, digest: u64, layer: usize, starts: u64) -> Row {
+        if layer == 0 {
+            Row::in_first(digest, shard_of(digest, self.shards).1, starts)
+        } else {
+            Row::in_later(digest, layer, starts)
+        }
+    }
 }
 
-#[inline(always)]
-fn row_of(digest: u64, shards: u64, layer: usize, starts: u64) -> Row {
-    if layer == 0 {
-        Row::in_first(digest, shard_of(digest, shards).1, starts)
-    } else {
-        Row::in_later(digest, layer, starts)
-    }
+/// Solves a layer that was filled, and brings the keys that it has bumped into
+/// the order of the next one. Without any it has no thresholds.
+fn end_layer(
+    band: &Band,
+    shard: &mut Shard,
+    index: usize,
+    layer: Layer,
+    columns: Columns,
+    bumped: &mut [u64],
+) {
+    sort_for_layer(bumped, index + 1);
+    let layer = layer.with_bumps(!bumped.is_empty(), columns);
+    shard.words.resize(layer.end(), 0);
+    band.solve(&layer, &mut shard.words);
+    shard.blocks[index] = u32::try_from(layer.blocks()).unwrap_or(u32::MAX);
 }
 
 /// Brings bumped keys into the order of their starts in the next layer.

@@ -36,29 +36,18 @@ impl Band {
     }
 
     /// Puts a row where it is linearly independent of those that are there.
-    /// The slot it took, or `None` if it is not.
-    #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "slots in memory")]
-    fn insert(&mut self, row: Row) -> Option<usize> {
-        let mut slot = row.start as usize;
-        let mut new = Equation {
-            coefficients: row.coefficients,
-            result: row.fingerprint,
-        };
+    /// False if it is not.
+    fn insert(&mut self, row: Row) -> bool {
+        let mut cursor = Cursor::of(row);
         loop {
-            let there = &mut self.slots[slot];
+            let there = &mut self.slots[cursor.slot];
             if there.coefficients == 0 {
-                *there = new;
-                return Some(slot);
+                *there = cursor.equation;
+                return true;
             }
-            new.coefficients ^= there.coefficients;
-            new.result ^= there.result;
-            if new.coefficients == 0 {
-                return None;
+            if !cursor.eliminate(*there) {
+                return false;
             }
-            let zeros = new.coefficients.trailing_zeros();
-            slot += zeros as usize;
-            new.coefficients >>= zeros;
         }
     }
 
@@ -66,71 +55,7 @@ impl Band {
     pub(super) fn insert_all(&mut self, rows: impl Iterator<Item = Row>, blocks: u64) -> bool {
         self.clear(blocks);
         let mut rows = rows;
-        rows.all(|row| self.insert(row).is_some())
-    }
-
-    /// Inserts the keys of a layer in ascending order of their starts. What
-    /// does not fit goes to `bumped`; the thresholds that say so, two bits a
-    /// bucket, to `thresholds`, which are 0.
-    ///
-    /// Buckets are filled in order, each from its last start to its first.
-    /// When a row does not fit, the rows of its class in the bucket are taken
-    /// out again (they were the last ones, so no other row rests on them), and
-    /// that class and all after it are bumped.
-    pub(super) fn insert_or_bump<T: Copy>(
-        &mut self,
-        keys: &[T],
-        row_of: impl Fn(T) -> Row,
-        blocks: u64,
-        thresholds: &mut [u64],
-        bumped: &mut Vec<T>,
-    ) {
-        self.clear(blocks);
-        let mut rest = keys;
-        for bucket in 0..buckets(blocks) {
-            let end = (bucket + 1) * BUCKET;
-            self.rows.clear();
-            for &key in rest {
-                let row = row_of(key);
-                if row.start >= end {
-                    break;
-                }
-                self.rows.push(row);
-            }
-            let here = rest.split_off(..self.rows.len()).unwrap_or_default();
-            let (threshold, kept) = self.fill_bucket();
-            // The kept ones are the last ones.
-            bumped.extend_from_slice(&here[..here.len() - kept]);
-            if let Ok(word) = usize::try_from(bucket / 32) {
-                thresholds[word] |= threshold << (2 * (bucket % 32));
-            }
-        }
-    }
-
-    /// The threshold of the bucket at hand, and how many of its rows, from
-    /// the end, it keeps.
-    fn fill_bucket(&mut self) -> (u64, usize) {
-        let mut class = 0;
-        let mut kept = 0;
-        self.recent.clear();
-        for i in (0..self.rows.len()).rev() {
-            let row = self.rows[i];
-            if bump_class(row.start) != class {
-                class = bump_class(row.start);
-                kept += self.recent.len();
-                self.recent.clear();
-            }
-            match self.insert(row) {
-                Some(slot) => self.recent.push(slot),
-                None => {
-                    for &slot in &self.recent {
-                        self.slots[slot] = Equation::default();
-                    }
-                    return (class, kept);
-                }
-            }
-        }
-        (KEEP_ALL, kept + self.recent.len())
+        rows.all(|row| self.insert(row))
     }
 
     /// Writes the solution into the words of the layer, whose index 0 is that
@@ -141,6 +66,212 @@ impl Band {
             layer,
             words,
         });
+    }
+}
+
+/// The keys of a layer on their way into its matrix.
+///
+/// Buckets are filled in order, each from its last start to its first. When a
+/// row does not fit, the rows of its class in the bucket are taken out again
+/// (they were the last ones, so no other row rests on them), and that class and
+/// all after it are bumped.
+///
+/// One [`Self::step`] at a time: each has to wait for the one before, so that
+/// two matrices that are filled in turn take hardly longer than one.
+pub(super) struct Filling<'a, F> {
+    band: &'a mut Band,
+    /// Digests behind the bucket at hand.
+    rest: &'a [u64],
+    /// Those of the bucket.
+    here: &'a [u64],
+    row_of: F,
+    buckets: u64,
+    bucket: u64,
+    /// Rows of the bucket that are still to come.
+    left: usize,
+    class: u64,
+    /// Keys of the bucket in classes that fit.
+    kept: usize,
+    /// Two bits a bucket, which are 0 at first.
+    thresholds: &'a mut [u64],
+    /// Gets what does not fit.
+    bumped: &'a mut Vec<u64>,
+}
+
+/// A row that looks for a slot.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor {
+    slot: usize,
+    equation: Equation,
+}
+
+impl<'a, F: Fn(u64) -> Row> Filling<'a, F> {
+    /// Of digests in ascending order of their starts, into an empty matrix.
+    pub(super) fn new(
+        band: &'a mut Band,
+        digests: &'a [u64],
+        row_of: F,
+        blocks: u64,
+        thresholds: &'a mut [u64],
+        bumped: &'a mut Vec<u64>,
+    ) -> Self {
+        band.clear(blocks);
+        Self {
+            band,
+            rest: digests,
+            here: &[],
+            row_of,
+            buckets: buckets(blocks),
+            bucket: 0,
+            left: 0,
+            class: 0,
+            kept: 0,
+            thresholds,
+            bumped,
+        }
+    }
+
+    /// Does it, alone.
+    pub(super) fn run(mut self) {
+        if let Some(cursor) = self.begin_bucket() {
+            self.go_on(cursor);
+        }
+    }
+
+    /// Does it together with another one.
+    pub(super) fn run_beside(mut self, mut other: Self) {
+        match (self.begin_bucket(), other.begin_bucket()) {
+            (Some(mut one), Some(mut two)) => loop {
+                if !self.step(&mut one) {
+                    return other.go_on(two);
+                }
+                if !other.step(&mut two) {
+                    return self.go_on(one);
+                }
+            },
+            (Some(one), None) => self.go_on(one),
+            (None, Some(two)) => other.go_on(two),
+            (None, None) => {}
+        }
+    }
+
+    fn go_on(&mut self, mut cursor: Cursor) {
+        while self.step(&mut cursor) {}
+    }
+
+    /// Puts the row into its slot if that is free, and goes to the next row;
+    /// else goes one slot further, at least. False at the end.
+    #[inline(always)]
+    fn step(&mut self, cursor: &mut Cursor) -> bool {
+        let there = self.band.slots[cursor.slot];
+        if there.coefficients != 0 && cursor.eliminate(there) {
+            return true;
+        }
+        match self.settle(*cursor) {
+            Some(next) => {
+                *cursor = next;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The row has a slot, or there is none for it. The next row.
+    fn settle(&mut self, cursor: Cursor) -> Option<Cursor> {
+        if cursor.equation.coefficients != 0 {
+            self.band.slots[cursor.slot] = cursor.equation;
+            self.band.recent.push(cursor.slot);
+            return self.next_row();
+        }
+        for &slot in &self.band.recent {
+            self.band.slots[slot] = Equation::default();
+        }
+        self.end_bucket(self.class, self.kept)
+    }
+
+    fn next_row(&mut self) -> Option<Cursor> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return self.end_bucket(KEEP_ALL, self.kept + self.band.recent.len());
+        };
+        self.left = left;
+        let row = self.band.rows[left];
+        if bump_class(row.start) != self.class {
+            self.class = bump_class(row.start);
+            self.kept += self.band.recent.len();
+            self.band.recent.clear();
+        }
+        Some(Cursor::of(row))
+    }
+
+    /// Sets the threshold that keeps so many keys, the last ones of the bucket.
+    fn end_bucket(&mut self, threshold: u64, kept: usize) -> Option<Cursor> {
+        self.bumped
+            .extend_from_slice(&self.here[..self.here.len() - kept]);
+        self.set_threshold(threshold);
+        self.bucket += 1;
+        self.begin_bucket()
+    }
+
+    fn set_threshold(&mut self, threshold: u64) {
+        if let Ok(word) = usize::try_from(self.bucket / 32) {
+            self.thresholds[word] |= threshold << (2 * (self.bucket % 32));
+        }
+    }
+
+    /// The first row of the next bucket that has one.
+    fn begin_bucket(&mut self) -> Option<Cursor> {
+        while self.bucket < self.buckets {
+            let end = (self.bucket + 1) * BUCKET;
+            let rows = &mut self.band.rows;
+            rows.clear();
+            for &digest in self.rest {
+                let row = (self.row_of)(digest);
+                if row.start >= end {
+                    break;
+                }
+                rows.push(row);
+            }
+            if !rows.is_empty() {
+                self.left = rows.len();
+                self.here = self.rest.split_off(..self.left).unwrap_or_default();
+                (self.class, self.kept) = (0, 0);
+                self.band.recent.clear();
+                return self.next_row();
+            }
+            self.set_threshold(KEEP_ALL);
+            self.bucket += 1;
+        }
+        None
+    }
+}
+
+impl Cursor {
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "slots in memory")]
+    const fn of(row: Row) -> Self {
+        Self {
+            slot: row.start as usize,
+            equation: Equation {
+                coefficients: row.coefficients,
+                result: row.fingerprint,
+            },
+        }
+    }
+
+    /// Goes on to the first slot that is left when the row in this one is
+    /// subtracted. False if none is: the two are linearly dependent.
+    #[inline(always)]
+    const fn eliminate(&mut self, there: Equation) -> bool {
+        let new = &mut self.equation;
+        new.coefficients ^= there.coefficients;
+        new.result ^= there.result;
+        if new.coefficients == 0 {
+            return false;
+        }
+        let zeros = new.coefficients.trailing_zeros();
+        self.slot += zeros as usize;
+        new.coefficients >>= zeros;
+        true
     }
 }
 
