@@ -24,7 +24,7 @@ use xorf::{BinaryFuse8, Filter as _};
 use crate::filters::contestant::{Contestant, OneByOne, Single};
 use crate::filters::forgetting::{Deleting, Expiring, Rotated, Windowed};
 use crate::filters::keys::Keys;
-use crate::filters::petal::{Petal, PetalCounting, PetalKeys};
+use crate::filters::petal::{Petal, PetalCounting, PetalKeys, PetalStatic};
 
 /// Bytes of a block of the split block filters.
 const SPLIT_BLOCK_BYTES: usize = 32;
@@ -49,6 +49,7 @@ pub(crate) enum Filter {
     Rotated,
     Expiring,
     PetalDeletable,
+    PetalStatic,
     Qfilter,
     Cuckoo,
 }
@@ -73,6 +74,7 @@ impl Filter {
             Self::Rotated => "two fastbloom + foldhash, rotated",
             Self::Expiring => "probabilistic-rs Expiring",
             Self::PetalDeletable => "petal DeletableFilter",
+            Self::PetalStatic => "petal StaticFilter",
             Self::Qfilter => "qfilter (foldhash)",
             Self::Cuckoo => "cuckoofilter (SipHash-1-3)",
         }
@@ -82,7 +84,11 @@ impl Filter {
     pub(crate) const fn is_petal(self) -> bool {
         matches!(
             self,
-            Self::Petal | Self::PetalCounting | Self::PetalWindow | Self::PetalDeletable
+            Self::Petal
+                | Self::PetalCounting
+                | Self::PetalWindow
+                | Self::PetalDeletable
+                | Self::PetalStatic
         )
     }
 
@@ -160,6 +166,9 @@ impl Filter {
             Self::Expiring => one_by_one(Expiring::new::<K>(items, bits)?),
             Self::PetalDeletable => {
                 Box::new(Deleting::<K>::new(items, error).map_err(|refused| refused.to_string())?)
+            }
+            Self::PetalStatic => {
+                Box::new(PetalStatic::<K>::new(error).map_err(|refused| refused.to_string())?)
             }
             Self::Qfilter => one_by_one(
                 qfilter::Filter::new(items as u64, error).map_err(|refused| refused.to_string())?,

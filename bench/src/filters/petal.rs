@@ -1,9 +1,79 @@
 //! petal as its users call it, on a typed filter: single keys, and batches of keys.
 
-use petal::{BloomFilter, Bytes, CountingBloomFilter, Int, Key, KeyHasher, KeyKind, mask_words};
+use petal::{
+    BloomFilter, Bytes, CountingBloomFilter, Identity, Int, Key, KeyHasher, KeyKind, StaticBuilder,
+    StaticFilter, mask_words,
+};
 
 use crate::filters::contestant::{Batches, Contestant};
 use crate::filters::keys::{Ints, Keys, Strings};
+
+/// The filter of keys that are all known, built on one thread.
+pub(crate) struct PetalStatic<K: PetalKeys> {
+    filter: StaticFilter<K::Kind>,
+    error: f64,
+}
+
+impl<K: PetalKeys> PetalStatic<K> {
+    /// A filter without keys.
+    pub(crate) fn new(error: f64) -> petal::Result<Self> {
+        let filter = Self::of(Vec::new(), error)?;
+        Ok(Self { filter, error })
+    }
+
+    fn of(mut digests: Vec<u64>, error: f64) -> petal::Result<StaticFilter<K::Kind>> {
+        StaticBuilder::sort_distinct(&mut digests, 1);
+        let identity = Identity::new(K::Kind::TYPE);
+        let mut builder = StaticBuilder::new(identity, digests.len() as u64, error, 1)?;
+        builder.push(&digests)?;
+        StaticFilter::new_for(builder.finish()?)
+    }
+}
+
+impl<K: PetalKeys> Contestant<K> for PetalStatic<K> {
+    fn insert(&mut self, keys: &K) {
+        let hasher = KeyHasher::default();
+        let digests = keys.iter().map(|key| key.digest_bits(&hasher)).collect();
+        self.filter = Self::of(digests, self.error).expect(FITS);
+    }
+
+    fn count(&mut self, keys: &K) -> usize {
+        let filter = &self.filter;
+        keys.iter().filter(|&key| filter.contains(key)).count()
+    }
+
+    fn batches(&mut self) -> Option<&mut dyn Batches<K>> {
+        Some(self)
+    }
+
+    fn takes_all_at_once(&self) -> bool {
+        true
+    }
+
+    fn bits(&self) -> usize {
+        usize::try_from(self.filter.bytes() * 8).expect("the bits are in memory")
+    }
+
+    fn error_from_bits(&self) -> Option<f64> {
+        Some(self.filter.error_now())
+    }
+}
+
+impl<K: PetalKeys> Batches<K> for PetalStatic<K> {
+    fn insert(&mut self, keys: &K) {
+        Contestant::insert(self, keys);
+    }
+
+    fn count(&mut self, keys: &K) -> usize {
+        let mut mask = [0; mask_words(BATCH)];
+        let mut seen = 0;
+        keys.each_batch(|batch| {
+            self.filter.contains_batch(batch, &mut mask).expect(FITS);
+            seen += yes(&mask, batch.len());
+        });
+        seen
+    }
+}
 
 /// Keys of one batched call.
 pub(crate) const BATCH: usize = 1024;
