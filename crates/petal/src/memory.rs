@@ -53,8 +53,11 @@ pub fn peak_resident() -> Option<u64> {
 /// Sizes below this are tried without asking for the limits first.
 const SMALL: u64 = 64 << 20;
 
-/// Refuses a size that this process may not use, before it is allocated.
-pub(crate) fn check(bytes: u64) -> Result<()> {
+/// Refuses a size in bytes that this process may not use, before it is allocated.
+///
+/// # Errors
+/// If the limit is smaller ([`Error::TooLarge`]).
+pub fn check(bytes: u64) -> Result<()> {
     if bytes < SMALL {
         return Ok(());
     }

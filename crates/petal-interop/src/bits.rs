@@ -1,0 +1,146 @@
+//! The bits of a filter, in the bytes of its file.
+//!
+//! Owns both orders of bits in use: least significant bit first, byte after
+//! byte (a little-endian word is the same), and words stored big-endian. It
+//! does not own lengths from headers: whoever makes an array from a file has
+//! compared them with the file.
+
+use std::io::Write;
+
+use crate::error::{Error, Result};
+
+/// Which bit of the bytes is bit `i`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Bit `i % 8` of byte `i / 8`.
+    Lsb,
+    /// Bit `i % 64` of the big-endian word `i / 64`.
+    BigEndianWords,
+}
+
+/// Bits in memory, perhaps with the header of their file before them and what
+/// follows behind: a file that was read is kept as it is.
+#[derive(Debug, Clone)]
+pub(crate) struct BitArray {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    order: Order,
+}
+
+impl BitArray {
+    /// So many zero bytes.
+    pub(crate) fn zeroed(len: u64, order: Order) -> Result<Self> {
+        let mut bytes = reserve(len)?;
+        bytes.resize(bytes.capacity().min(usize::try_from(len).unwrap_or(0)), 0);
+        Ok(Self {
+            start: 0,
+            end: bytes.len(),
+            bytes,
+            order,
+        })
+    }
+
+    /// The bits between two offsets, at most the length, of a file.
+    pub(crate) fn of_file(bytes: Vec<u8>, start: usize, end: usize, order: Order) -> Self {
+        let end = end.min(bytes.len());
+        Self {
+            start: start.min(end),
+            end,
+            bytes,
+            order,
+        }
+    }
+
+    /// The bytes as in the file.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// The bytes of the file behind the bits.
+    pub(crate) fn behind(&self) -> &[u8] {
+        &self.bytes[self.end..]
+    }
+
+    /// Replaces the bytes of the file behind the bits.
+    pub(crate) fn set_behind(&mut self, behind: &[u8]) {
+        self.bytes.truncate(self.end);
+        self.bytes.extend_from_slice(behind);
+    }
+
+    /// Bits that the bytes have room for.
+    pub(crate) const fn room(&self) -> u64 {
+        (self.end - self.start) as u64 * 8
+    }
+
+    fn place(&self, bit: u64) -> (usize, u8) {
+        let byte = match self.order {
+            Order::Lsb => bit / 8,
+            Order::BigEndianWords => bit / 64 * 8 + 7 - bit % 64 / 8,
+        };
+        // What does not fit is past the end: get and set check that.
+        let byte = usize::try_from(byte).unwrap_or(usize::MAX);
+        (self.start.saturating_add(byte), 1 << (bit % 8))
+    }
+
+    /// Whether a bit is set; false past the end.
+    pub(crate) fn get(&self, bit: u64) -> bool {
+        let (byte, mask) = self.place(bit);
+        byte < self.end && self.bytes[byte] & mask != 0
+    }
+
+    /// Sets a bit. True if it was not set.
+    pub(crate) fn set(&mut self, bit: u64) -> bool {
+        let (byte, mask) = self.place(bit);
+        if byte >= self.end {
+            return false;
+        }
+        let changed = self.bytes[byte] & mask == 0;
+        self.bytes[byte] |= mask;
+        changed
+    }
+
+    /// How many of the bits below `bits` are set.
+    pub(crate) fn ones(&self, bits: u64) -> u64 {
+        let bits = bits.min(self.room());
+        let whole = bits / 64 * 64;
+        // `bits` lie in memory.
+        let words = &self.as_bytes()[..(whole / 8) as usize];
+        let counted: u64 = words.iter().map(|byte| u64::from(byte.count_ones())).sum();
+        counted
+            + (whole..bits)
+                .map(|bit| u64::from(self.get(bit)))
+                .sum::<u64>()
+    }
+
+    /// Sets all bits of another array of the same length and order.
+    pub(crate) fn union_with(&mut self, other: &Self) {
+        for (ours, theirs) in self.bytes[self.start..self.end]
+            .iter_mut()
+            .zip(other.as_bytes())
+        {
+            *ours |= theirs;
+        }
+    }
+}
+
+/// An empty vector with room for exactly `len` bytes. Refused without
+/// allocating if this process may not use as many.
+pub(crate) fn reserve(len: u64) -> Result<Vec<u8>> {
+    petal::memory::check(len)?;
+    let mut bytes = Vec::new();
+    usize::try_from(len)
+        .ok()
+        .and_then(|len| bytes.try_reserve_exact(len).ok())
+        .ok_or(petal::Error::TooLarge {
+            needed: len,
+            available: None,
+        })?;
+    Ok(bytes)
+}
+
+/// Writes, with the library's error.
+pub(crate) fn put(out: &mut dyn Write, bytes: &[u8]) -> Result<()> {
+    out.write_all(bytes)
+        .map_err(|error| Error::io("write", None, error))
+}

@@ -1,0 +1,11 @@
+//! The filters that other systems made, and those that petal makes for them.
+//!
+//! `vectors/` holds files written by the real software, and what it answers:
+//! see `vectors/README.md`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod hostile;
+mod samples;
+mod support;
+mod written;
