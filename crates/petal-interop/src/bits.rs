@@ -6,6 +6,7 @@
 //! compared them with the file.
 
 use std::io::Write;
+use std::ops::Range;
 
 use crate::error::{Error, Result};
 
@@ -31,8 +32,7 @@ pub(crate) struct BitArray {
 impl BitArray {
     /// So many zero bytes.
     pub(crate) fn zeroed(len: u64, order: Order) -> Result<Self> {
-        let mut bytes = reserve(len)?;
-        bytes.resize(bytes.capacity().min(usize::try_from(len).unwrap_or(0)), 0);
+        let bytes = zeros(len)?;
         Ok(Self {
             start: 0,
             end: bytes.len(),
@@ -102,15 +102,23 @@ impl BitArray {
 
     /// How many of the bits below `bits` are set.
     pub(crate) fn ones(&self, bits: u64) -> u64 {
-        let bits = bits.min(self.room());
-        let whole = bits / 64 * 64;
-        // `bits` lie in memory.
-        let words = &self.as_bytes()[..(whole / 8) as usize];
+        self.ones_of(0..bits)
+    }
+
+    /// How many of a range of bits are set.
+    pub(crate) fn ones_of(&self, bits: Range<u64>) -> u64 {
+        let end = bits.end.min(self.room());
+        let start = bits.start.min(end);
+        let one_by_one = |bits: Range<u64>| bits.map(|bit| u64::from(self.get(bit))).sum::<u64>();
+        // Whole words, whose order of bits does not matter.
+        let (first, last) = (start.next_multiple_of(64), end / 64 * 64);
+        if first >= last {
+            return one_by_one(start..end);
+        }
+        let byte = |bit: u64| usize::try_from(bit / 8).unwrap_or(usize::MAX);
+        let words = &self.as_bytes()[byte(first)..byte(last)];
         let counted: u64 = words.iter().map(|byte| u64::from(byte.count_ones())).sum();
-        counted
-            + (whole..bits)
-                .map(|bit| u64::from(self.get(bit)))
-                .sum::<u64>()
+        one_by_one(start..first) + counted + one_by_one(last..end)
     }
 
     /// Sets all bits of another array of the same length and order.
@@ -137,6 +145,16 @@ pub(crate) fn reserve(len: u64) -> Result<Vec<u8>> {
             available: None,
         })?;
     Ok(bytes)
+}
+
+/// So many zero bytes, which take memory only where they are written to.
+pub(crate) fn zeros(len: u64) -> Result<Vec<u8>> {
+    // Refused here if the system has no room for it; asked for anew because
+    // only then its zeros need not be written.
+    let len = reserve(len)?
+        .capacity()
+        .min(usize::try_from(len).unwrap_or(0));
+    Ok(vec![0; len])
 }
 
 /// Writes, with the library's error.

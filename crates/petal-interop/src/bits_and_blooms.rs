@@ -14,7 +14,7 @@ use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
 use base64::write::EncoderWriter;
 use serde::Deserialize;
 
-use crate::bits::{BitArray, Order, put, reserve};
+use crate::bits::{BitArray, Order, put, zeros};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::filter::{Flat, Parameters, check_positions};
@@ -87,8 +87,7 @@ impl BitsAndBlooms {
         let json: Json<'_> = serde_json::from_slice(bytes)
             .map_err(|error| Error::field(FORMAT, "JSON", error, "an object with m, k and b"))?;
         let text = json.b.trim_end_matches('=');
-        let mut set = reserve(text.len() as u64 / 4 * 3 + 3)?;
-        set.resize(text.len() / 4 * 3 + 3, 0);
+        let mut set = zeros(text.len() as u64 / 4 * 3 + 3)?;
         let len = URL_SAFE_NO_PAD
             .decode_slice(text, &mut set)
             .map_err(|error| Error::field(FORMAT, "b", error, "base64url"))?;

@@ -54,6 +54,14 @@ impl<'a> Cursor<'a> {
         Ok(u8::from_le_bytes(self.array()?))
     }
 
+    pub(crate) fn u32_le(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn i32_le(&mut self) -> Result<i32> {
+        Ok(i32::from_le_bytes(self.array()?))
+    }
+
     pub(crate) fn u64_le(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array()?))
     }

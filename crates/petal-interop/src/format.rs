@@ -8,13 +8,25 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::str::FromStr;
 
 use crate::bits::reserve;
+use crate::bits_and_blooms::{self, BitsAndBlooms};
+use crate::dcso::{self, Dcso};
 use crate::error::{Error, Result};
 use crate::filter::ForeignFilter;
-use crate::{bits_and_blooms, dcso, guava, gzip};
+use crate::guava::{self, Guava};
+use crate::parquet::{self, ParquetFilters, Selection};
+use crate::poppy::{self, Poppy};
+use crate::pybloom_live::{self, PybloomLive, ScalablePybloomLive};
+use crate::pyprobables::{self, Pyprobables, PyprobablesCounting, PyprobablesExpanding, Variant};
+use crate::rbloom::{Rbloom, RbloomHash};
+use crate::redisbloom::{self, RedisBloom};
+use crate::sbbf::{self, Sbbf};
+use crate::spark::{self, Spark};
+use crate::{gzip, npm};
 
 /// A system whose filters are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,23 +34,59 @@ use crate::{bits_and_blooms, dcso, guava, gzip};
 pub enum Format {
     /// Guava, `BloomFilter.writeTo`.
     Guava,
+    /// Spark, `BloomFilter.writeTo`, both versions.
+    Spark,
     /// DCSO's `bloom`, `flor` and version 1 of `poppy`: one format.
     Dcso,
+    /// `poppy`, version 2 (a file of version 1 is one of [`Self::Dcso`]).
+    Poppy,
     /// `bits-and-blooms/bloom` of Go, version 3.
     BitsAndBlooms,
+    /// RedisBloom, the pairs of `BF.SCANDUMP`.
+    RedisBloom,
+    /// Parquet: the filters in a file, or one with its header.
+    Parquet,
+    /// `bloom-filters` of npm.
+    Npm,
+    /// `pybloom_live` of Python.
+    PybloomLive,
+    /// `pyprobables` of Python.
+    Pyprobables,
+    /// `rbloom` of Python: not recognised, since its files say nothing.
+    Rbloom,
 }
 
 impl Format {
     /// All of them, in the order in which a file is tried.
-    pub const ALL: [Self; 3] = [Self::Guava, Self::Dcso, Self::BitsAndBlooms];
+    pub const ALL: [Self; 11] = [
+        Self::Parquet,
+        Self::Guava,
+        Self::Spark,
+        Self::Dcso,
+        Self::Poppy,
+        Self::BitsAndBlooms,
+        Self::RedisBloom,
+        Self::Npm,
+        Self::PybloomLive,
+        Self::Pyprobables,
+        Self::Rbloom,
+    ];
 
     /// The name, as on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Guava => "guava",
+            Self::Spark => "spark",
             Self::Dcso => "dcso",
+            Self::Poppy => "poppy",
             Self::BitsAndBlooms => "bits-and-blooms",
+            Self::RedisBloom => "redisbloom",
+            Self::Parquet => "parquet",
+            Self::Npm => "npm",
+            Self::PybloomLive => "pybloom-live",
+            Self::Pyprobables => "pyprobables",
+            Self::Rbloom => "rbloom",
         }
     }
 }
@@ -73,6 +121,8 @@ pub enum Encoding {
     Gzip,
     /// The maker's JSON.
     Json,
+    /// The maker's file in hexadecimal digits.
+    Hex,
 }
 
 impl fmt::Display for Encoding {
@@ -81,6 +131,7 @@ impl fmt::Display for Encoding {
             Self::Plain => "plain",
             Self::Gzip => "gzip",
             Self::Json => "json",
+            Self::Hex => "hex",
         })
     }
 }
@@ -89,6 +140,10 @@ impl fmt::Display for Encoding {
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
     format: Option<Format>,
+    rbloom_hash: Option<RbloomHash>,
+    old_pybloom: bool,
+    column: Option<String>,
+    row_group: Option<usize>,
 }
 
 impl ReadOptions {
@@ -104,24 +159,71 @@ impl ReadOptions {
         self.format = Some(format);
         self
     }
+
+    /// The hash that a filter of rbloom was filled by.
+    #[must_use]
+    pub const fn rbloom_hash(mut self, hash: RbloomHash) -> Self {
+        self.rbloom_hash = Some(hash);
+        self
+    }
+
+    /// That a filter of pybloom_live was made by a release before 4.
+    #[must_use]
+    pub const fn old_pybloom(mut self) -> Self {
+        self.old_pybloom = true;
+        self
+    }
+
+    /// The column of a .parquet file, by its path with dots. It may be left
+    /// out if only one has filters.
+    #[must_use]
+    pub fn column(mut self, path: impl Into<String>) -> Self {
+        self.column = Some(path.into());
+        self
+    }
+
+    /// The row group of a .parquet file, from 0; else all are asked.
+    #[must_use]
+    pub const fn row_group(mut self, number: usize) -> Self {
+        self.row_group = Some(number);
+        self
+    }
+
+    fn selection(&self) -> Selection {
+        Selection {
+            column: self.column.clone(),
+            row_group: self.row_group,
+        }
+    }
 }
 
 /// Whose file these bytes are, once decompressed, if that can be told.
 #[must_use]
 pub fn recognise(bytes: &[u8]) -> Option<Format> {
     Format::ALL.into_iter().find(|format| match format {
+        Format::Parquet => parquet::recognise(bytes) || sbbf::recognise(bytes),
         Format::Guava => guava::recognise(bytes),
+        Format::Spark => spark::recognise(bytes),
         Format::Dcso => dcso::recognise(bytes),
+        Format::Poppy => poppy::recognise(bytes),
         Format::BitsAndBlooms => bits_and_blooms::recognise(bytes),
+        Format::RedisBloom => redisbloom::recognise(bytes),
+        Format::Npm => npm::recognise(bytes),
+        Format::PybloomLive => {
+            pybloom_live::recognise(bytes) || pybloom_live::recognise_scalable(bytes)
+        }
+        Format::Pyprobables => pyprobables::recognise(bytes).is_some(),
+        Format::Rbloom => false,
     })
 }
 
 /// Opens a filter of another system: the whole file is read into memory and
-/// its lengths are checked. A file that is compressed by gzip is decompressed.
+/// its lengths are checked; of a .parquet file only the filters. A file that
+/// is compressed by gzip is decompressed.
 ///
 /// # Errors
 /// If the file cannot be read, is no filter of a known system (or not of the
-/// one that was named), or memory is short.
+/// one that was named), does not say enough, or memory is short.
 pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Box<dyn ForeignFilter>> {
     let path = path.as_ref();
     let failed =
@@ -135,11 +237,35 @@ pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Box<dyn For
         }
         .into());
     }
-    let mut bytes = reserve(metadata.len())?;
+    if !metadata.is_file() {
+        // Of a pipe only the end tells the length.
+        let limit = petal::memory::available().bytes / 2;
+        let mut bytes = Vec::new();
+        file.take(limit)
+            .read_to_end(&mut bytes)
+            .map_err(failed("read"))?;
+        return read(bytes, options);
+    }
+    let read_at = |offset: u64, len: usize| {
+        let mut bytes = reserve(len as u64)?;
+        bytes.resize(len, 0);
+        file.read_exact_at(&mut bytes, offset)
+            .map_err(failed("read"))?;
+        Ok(bytes)
+    };
+    let len = metadata.len();
+    let named = options
+        .format
+        .is_none_or(|format| format == Format::Parquet);
+    if named && len >= 12 && parquet::recognise(&[read_at(0, 8)?, read_at(len - 8, 8)?].concat()) {
+        let selection = options.selection();
+        return Ok(Box::new(ParquetFilters::read(len, &read_at, &selection)?));
+    }
+    let mut bytes = reserve(len)?;
     // A file that grows meanwhile is read as it was, and found too short or
     // long if that was in the middle of a change.
     (&mut file)
-        .take(metadata.len())
+        .take(len)
         .read_to_end(&mut bytes)
         .map_err(failed("read"))?;
     read(bytes, options)
@@ -163,9 +289,38 @@ pub fn read(bytes: Vec<u8>, options: &ReadOptions) -> Result<Box<dyn ForeignFilt
         Some(format) => format,
         None => recognise(&bytes).ok_or(Error::Unrecognised)?,
     };
+    let old = options.old_pybloom;
     Ok(match format {
-        Format::Guava => Box::new(guava::Guava::decode(bytes)?),
-        Format::Dcso => Box::new(dcso::Dcso::decode(bytes, compressed)?),
-        Format::BitsAndBlooms => Box::new(bits_and_blooms::BitsAndBlooms::decode(bytes)?),
+        Format::Guava => Box::new(Guava::decode(bytes)?),
+        Format::Spark => Box::new(Spark::decode(bytes)?),
+        Format::Poppy if bytes.first() != Some(&1) => Box::new(Poppy::decode(bytes)?),
+        Format::Dcso | Format::Poppy => Box::new(Dcso::decode(bytes, compressed)?),
+        Format::BitsAndBlooms => Box::new(BitsAndBlooms::decode(bytes)?),
+        Format::RedisBloom => Box::new(RedisBloom::decode(&bytes)?),
+        Format::Parquet if bytes.starts_with(b"PAR1") => {
+            Box::new(ParquetFilters::decode(&bytes, &options.selection())?)
+        }
+        Format::Parquet => Box::new(Sbbf::decode(bytes)?),
+        Format::Npm => npm::decode(&bytes)?,
+        Format::PybloomLive if pybloom_live::recognise_scalable(&bytes) => {
+            Box::new(ScalablePybloomLive::decode(&bytes, old)?)
+        }
+        Format::PybloomLive => Box::new(PybloomLive::decode(bytes, old)?),
+        Format::Pyprobables => match pyprobables::recognise(&bytes) {
+            Some(Variant::Hex) => Box::new(Pyprobables::decode_hex(&bytes)?),
+            Some(Variant::Counting) => Box::new(PyprobablesCounting::decode(bytes)?),
+            Some(Variant::Expanding) => Box::new(PyprobablesExpanding::decode(&bytes)?),
+            Some(Variant::Bloom) | None => Box::new(Pyprobables::decode(bytes)?),
+        },
+        Format::Rbloom => {
+            let hash = options.rbloom_hash.ok_or_else(|| {
+                Error::parameter(
+                    "hash",
+                    "unknown",
+                    "a file of rbloom does not say which hash filled it: name it",
+                )
+            })?;
+            Box::new(Rbloom::decode(bytes, hash)?)
+        }
     })
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use petal_interop::{ForeignFilter, ForeignKey, ReadOptions};
+use petal_interop::{ForeignFilter, ForeignKey, Format, RbloomHash, ReadOptions};
 
 /// What the lines of a list are as keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,6 +12,9 @@ pub(crate) enum Form {
     Utf16,
     I32,
     I64,
+    F32,
+    F64,
+    Fixed8,
 }
 
 impl Form {
@@ -25,15 +28,29 @@ impl Form {
             }
             Self::I32 => call(ForeignKey::I32(line.parse().unwrap())),
             Self::I64 => call(ForeignKey::I64(line.parse().unwrap())),
+            // The columns hold what was made of an integer: the remainder, and
+            // its big-endian bytes.
+            Self::F32 => {
+                let small = line.parse::<i32>().unwrap().rem_euclid(100_003);
+                call(ForeignKey::F32(small as f32))
+            }
+            Self::F64 => {
+                let eighths = f64::from(line.parse::<i32>().unwrap()) * 0.125;
+                call(ForeignKey::F64(eighths))
+            }
+            Self::Fixed8 => {
+                let bytes = line.parse::<i64>().unwrap().to_be_bytes();
+                call(ForeignKey::Bytes(&bytes))
+            }
         }
     }
 
     /// The list of that form: `members.txt`, `members_int.txt`, `members_long.txt`.
-    fn list(self, name: &str) -> String {
+    pub(crate) fn list(self, name: &str) -> String {
         match self {
             Self::Text | Self::Utf16 => format!("{name}.txt"),
-            Self::I32 => format!("{name}_int.txt"),
-            Self::I64 => format!("{name}_long.txt"),
+            Self::I32 | Self::F32 | Self::F64 => format!("{name}_int.txt"),
+            Self::I64 | Self::Fixed8 => format!("{name}_long.txt"),
         }
     }
 }
@@ -60,9 +77,31 @@ impl Sample {
             .unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))
     }
 
+    /// Whether the file says whose it is.
+    pub(crate) fn tells(&self) -> bool {
+        self.system != "rbloom"
+    }
+
+    /// n and p from a name such as `..._n200_p0.03...`.
+    pub(crate) fn n_and_p(&self) -> Option<(u64, f64)> {
+        let part = |letter: char| {
+            self.name
+                .split('_')
+                .filter_map(|part| part.strip_prefix(letter))
+                .find(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        Some((part('n')?.parse().ok()?, part('p')?.parse().ok()?))
+    }
+
     pub(crate) fn members(&self) -> Vec<String> {
         let all = lines(&folder(self.system).join(self.form.list("members")));
-        all[self.members.clone()].to_vec()
+        let mut members = all[self.members.clone()].to_vec();
+        if self.name.starts_with("counting") {
+            // Some were removed again.
+            let removed: Vec<_> = [0, 3, 6, 9].map(|i| all[i].clone()).into();
+            members.retain(|member| !removed.contains(member));
+        }
+        members
     }
 
     pub(crate) fn nonmembers(&self) -> Vec<String> {
@@ -113,7 +152,8 @@ fn of(
                 form: form(&name),
                 members: match name.as_str() {
                     "join_a" => 0..100,
-                    "join_b" => 100..200,
+                    "join_b" | "pyarrow_2rg_zstd_rg1_s" => 100..200,
+                    "pyarrow_2rg_zstd_rg0_s" => 0..100,
                     _ => 0..200,
                 },
                 options: options.clone(),
@@ -126,7 +166,7 @@ fn of(
     found
 }
 
-/// Every sample there is.
+/// Every sample there is, but for the filters inside of .parquet files.
 pub(crate) fn samples() -> Vec<Sample> {
     let text = |_: &str| Form::Text;
     let of_name = |name: &str| {
@@ -138,18 +178,41 @@ pub(crate) fn samples() -> Vec<Sample> {
             () => Form::Text,
         }
     };
+    let of_column = |name: &str| match name.rsplit('_').next() {
+        Some("i32") => Form::I32,
+        Some("i64") => Form::I64,
+        Some("f32") => Form::F32,
+        Some("fixed8") => Form::Fixed8,
+        _ => Form::Text,
+    };
     let found = ReadOptions::new;
-    [
+    let rbloom = |hash| found().format(Format::Rbloom).rbloom_hash(hash);
+    let mut all: Vec<Sample> = [
         of("guava", &[".bin"], found(), of_name),
+        of("spark", &[".bin"], found(), of_name),
         of("dcso", &[".bloom", ".bloom.gz"], found(), text),
         of("flor", &[".bloom"], found(), text),
-        of("poppy", &[".poppy"], found(), text)
-            .into_iter()
-            .filter(|sample| sample.name.starts_with("v1"))
-            .collect(),
+        of("poppy", &[".poppy"], found(), text),
         of("bits-and-blooms", &[".bin", ".json"], found(), text),
+        of("redisbloom", &[".scandump"], found(), text),
+        of("npm-bloom-filters", &[".json"], found(), text),
+        of(
+            "pyprobables",
+            &[".blm", ".hex", ".cbm", ".ebf"],
+            found(),
+            text,
+        ),
+        of("pybloom_live", &[".bloom", ".bloom.gz"], found(), text),
+        of("rbloom", &[".bloom"], rbloom(RbloomHash::Xxh64), text),
+        of("parquet", &[".bloom"], found(), of_column),
     ]
     .into_iter()
     .flatten()
-    .collect()
+    .collect();
+    for sample in &mut all {
+        if sample.system == "rbloom" && sample.name.starts_with("sha256") {
+            sample.options = rbloom(RbloomHash::Sha256);
+        }
+    }
+    all
 }

@@ -2,9 +2,12 @@
 
 use petal_interop::{
     BitsAndBlooms, Dcso, Encoding, Error, ForeignFilter, ForeignKey, Format, Guava, GuavaStrategy,
+    MAX_CHUNK, Npm, NpmCounting, NpmPartitioned, PybloomLive, Pyprobables, PyprobablesCounting,
+    PyprobablesExpanding, Rbloom, RbloomHash, ReadOptions, RedisBloom, Sbbf, ScalablePybloomLive,
+    Spark, SparkVersion, read,
 };
 
-use crate::support::{Sample, folder, rows, samples};
+use crate::support::{Sample, folder, lines, rows, samples};
 
 /// Fills a filter with the members of a sample, in order.
 fn fill(filter: &mut dyn ForeignFilter, sample: &Sample) {
@@ -22,16 +25,6 @@ fn assert_same(filter: &dyn ForeignFilter, sample: &Sample) {
     assert!(ours == sample.bytes(), "{}", sample.path.display());
 }
 
-/// n and p from a name such as `..._n200_p0.03...`.
-fn n_and_p(name: &str) -> Option<(u64, f64)> {
-    let part = |letter: char| {
-        name.split('_')
-            .filter_map(|part| part.strip_prefix(letter))
-            .find(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    Some((part('n')?.parse().ok()?, part('p')?.parse().ok()?))
-}
-
 #[test]
 fn guava_writes_the_same_bytes() {
     let mut tried = 0;
@@ -41,7 +34,7 @@ fn guava_writes_the_same_bytes() {
         } else {
             GuavaStrategy::Mitz64
         };
-        let (n, p) = n_and_p(&sample.name).unwrap();
+        let (n, p) = sample.n_and_p().unwrap();
         let mut filter = Guava::create(strategy, n, p).unwrap();
         fill(&mut filter, sample);
         assert_same(&filter, sample);
@@ -83,7 +76,8 @@ fn dcso_flor_and_poppy_write_the_same_bytes() {
         let (n, p) = match sample.name.as_str() {
             "joined" => continue,
             "plain_with_data" | "join_a" | "join_b" => (200, 0.03),
-            name => n_and_p(name).unwrap(),
+            name if name.starts_with("v2") => continue,
+            _ => sample.n_and_p().unwrap(),
         };
         let mut filter = Dcso::new(n, p).unwrap();
         fill(&mut filter, &sample);
@@ -126,7 +120,7 @@ fn bits_and_blooms_writes_the_same_bytes() {
         .iter()
         .filter(|sample| sample.system == "bits-and-blooms")
     {
-        let mut filter = match n_and_p(&sample.name) {
+        let mut filter = match sample.n_and_p() {
             Some((n, p)) => BitsAndBlooms::with_estimates(n, p),
             None => BitsAndBlooms::new(1024, 5),
         }
@@ -136,6 +130,298 @@ fn bits_and_blooms_writes_the_same_bytes() {
         tried += 1;
     }
     assert_eq!(tried, 6);
+}
+
+/// Fills what `make` gives with the members of each sample of a system and
+/// compares the files. Says how many there were.
+fn compare(system: &str, make: impl Fn(&Sample) -> Option<Box<dyn ForeignFilter>>) -> usize {
+    let mut tried = 0;
+    for sample in samples().iter().filter(|sample| sample.system == system) {
+        if let Some(mut filter) = make(sample) {
+            fill(&mut *filter, sample);
+            assert_same(&*filter, sample);
+            tried += 1;
+        }
+    }
+    tried
+}
+
+#[test]
+fn spark_writes_the_same_bytes() {
+    let tried = compare("spark", |sample| {
+        let part = |n| sample.name.split('_').nth(n).unwrap();
+        let version = match (part(0), part(1).strip_prefix("seed").unwrap()) {
+            ("v1", _) => SparkVersion::V1,
+            (_, seed) => SparkVersion::V2 {
+                seed: seed.parse().unwrap(),
+            },
+        };
+        let filter = match (part(3), sample.n_and_p()) {
+            (_, Some((n, p))) => Spark::create(version, n, p),
+            ("m40000", _) => Spark::with_bits(version, 200, 40_000),
+            (_, None) => Spark::with_bits(version, 100, 500),
+        };
+        Some(Box::new(filter.unwrap()))
+    });
+    assert_eq!(tried, 14);
+}
+
+#[test]
+fn spark_is_sized_as_its_create_does() {
+    for row in rows(&folder("spark").join("sizing.tsv")) {
+        let (n, p) = (row[0].parse().unwrap(), row[1].parse().unwrap());
+        let parameters = Spark::create(SparkVersion::V1, n, p).unwrap().parameters();
+        assert_eq!(parameters.bits.to_string(), row[3], "{row:?}");
+        assert_eq!(parameters.positions.to_string(), row[4], "{row:?}");
+    }
+}
+
+#[test]
+fn redisbloom_writes_the_same_bytes() {
+    let tried = compare("redisbloom", |sample| {
+        let name = sample.name.as_str();
+        let (n, p) = sample.n_and_p().unwrap();
+        let chain = match name.split('_').next().unwrap() {
+            "nonscaling" => RedisBloom::nonscaling(n, p),
+            "old" => RedisBloom::rounded(n, p, 2, name.contains("force64")),
+            _ => RedisBloom::reserve(n, p, 2),
+        };
+        let chunk = if name.ends_with("chunk32") {
+            32
+        } else {
+            MAX_CHUNK
+        };
+        Some(Box::new(chain.unwrap().chunked(chunk)))
+    });
+    assert_eq!(tried, 5);
+}
+
+#[test]
+fn a_full_chain_that_does_not_scale_refuses() {
+    let mut chain = RedisBloom::nonscaling(10, 0.001).unwrap();
+    let refused = (0..1000)
+        .map(|i| chain.insert(ForeignKey::Text(&i.to_string())))
+        .find_map(Result::err);
+    assert!(matches!(refused, Some(Error::Full { capacity: 10, .. })));
+    assert_eq!(chain.count().unwrap().keys, 10);
+}
+
+#[test]
+fn npm_writes_the_same_bytes() {
+    let tried = compare("npm-bloom-filters", |sample| {
+        let (n, p) = sample.n_and_p()?;
+        Some(match sample.name.split('_').next().unwrap() {
+            "partitioned" => Box::new(NpmPartitioned::create(n, p, 0.5).unwrap()),
+            "counting" => return None,
+            _ if sample.name.contains("seed1234") => {
+                Box::new(Npm::create(n, p).unwrap().with_seed(1234).unwrap())
+            }
+            _ => Box::new(Npm::create(n, p).unwrap()),
+        })
+    });
+    assert_eq!(tried, 4);
+}
+
+#[test]
+fn npm_counts_and_removes_as_the_package_does() {
+    let all = samples();
+    let sample = all
+        .iter()
+        .find(|s| s.name == "counting_n200_p0.05" && s.system != "pyprobables");
+    let sample = sample.unwrap();
+    let members = lines(&folder(sample.system).join("members.txt"));
+    let mut filter = NpmCounting::create(200, 0.05).unwrap();
+    let again = [1, 2, 2].map(|i| members[i].clone());
+    for member in members.iter().chain(&again) {
+        filter.insert(ForeignKey::Text(member)).unwrap();
+    }
+    for i in [0, 3, 6, 9] {
+        filter.remove(ForeignKey::Text(&members[i])).unwrap();
+    }
+    assert_same(&filter, sample);
+}
+
+/// Exports of old versions, as arrays.
+#[test]
+fn npm_arrays_of_bits_are_read() {
+    let json = br#"{"type":"BloomFilter","_size":12,"_nbHashes":2,"_filter":[0,1,0,0,0,0,0,0,1,0,0,1],"_seed":7}"#;
+    let filter = read(json.to_vec(), &ReadOptions::new()).unwrap();
+    assert_eq!((filter.fill() * 12.0).round(), 3.0);
+    let new = String::from_utf8(filter.to_bytes().unwrap()).unwrap();
+    assert!(
+        new.contains(r#""_filter":{"size":16,"content":"Agk="}"#),
+        "{new}"
+    );
+    let short = json.to_vec();
+    let short = String::from_utf8(short).unwrap().replace("12", "13");
+    assert!(read(short.into(), &ReadOptions::new()).is_err());
+}
+
+#[test]
+fn pyprobables_writes_the_same_bytes() {
+    let tried = compare("pyprobables", |sample| {
+        let (n, p) = sample.n_and_p().unwrap();
+        Some(match sample.name.split('_').next().unwrap() {
+            "expanding" => Box::new(PyprobablesExpanding::new(n, p).unwrap()),
+            "counting" => return None,
+            _ => Box::new(Pyprobables::new(n, p).unwrap()),
+        })
+    });
+    assert_eq!(tried, 5);
+}
+
+/// How often each member was inserted is recorded.
+#[test]
+fn pyprobables_counts_as_recorded() {
+    let all = samples();
+    let mut of_system = all.iter().filter(|sample| sample.system == "pyprobables");
+    let sample = of_system
+        .find(|sample| sample.name.starts_with("counting"))
+        .unwrap();
+    let filter = sample.open();
+    let filter: &PyprobablesCounting = filter.downcast_ref().unwrap();
+    let table = rows(&folder("pyprobables").join("counting_n200_p0.05.counts.tsv"));
+    assert!(table.len() > 100);
+    for row in &table {
+        let times = filter.times(ForeignKey::Text(&row[0])).unwrap();
+        assert_eq!(times.to_string(), row[1], "{row:?}");
+    }
+    // Each was added one to three times, and the first ten removed once again.
+    let mut anew = PyprobablesCounting::new(200, 0.05).unwrap();
+    let members = lines(&folder("pyprobables").join("members.txt"));
+    for (i, member) in members.iter().enumerate() {
+        let added = 1 + i % 3;
+        for _ in 0..(if i < 10 { added - 1 } else { added }) {
+            anew.insert(ForeignKey::Text(member)).unwrap();
+        }
+    }
+    assert_same(&anew, sample);
+}
+
+#[test]
+fn text_and_bytes_differ_in_pyprobables() {
+    let mut filter = Pyprobables::new(10, 1e-9).unwrap();
+    filter.insert(ForeignKey::Text("é")).unwrap();
+    assert!(filter.contains(ForeignKey::Text("é")).unwrap());
+    assert!(!filter.contains(ForeignKey::Bytes("é".as_bytes())).unwrap());
+}
+
+#[test]
+fn pybloom_live_writes_the_same_bytes() {
+    let tried = compare("pybloom_live", |sample| {
+        if sample.name.starts_with("scalable") {
+            return Some(Box::new(ScalablePybloomLive::new(30, 0.02, 4).unwrap()));
+        }
+        let (n, p) = sample.n_and_p().unwrap();
+        // The largest one is compressed.
+        (n < 1000).then(|| Box::new(PybloomLive::new(n, p).unwrap()) as Box<dyn ForeignFilter>)
+    });
+    assert_eq!(tried, 4);
+}
+
+#[test]
+fn a_full_filter_of_pybloom_live_refuses() {
+    let mut filter = PybloomLive::new(3, 1e-9).unwrap();
+    let taken = (0..9).filter(|i| filter.insert(ForeignKey::I32(*i)).is_ok());
+    // One more than it was made for, as in pybloom_live.
+    assert_eq!(taken.count(), 4);
+}
+
+#[test]
+fn rbloom_writes_the_same_bytes() {
+    let tried = compare("rbloom", |sample| {
+        let (n, p) = sample.n_and_p().unwrap();
+        let hash = if sample.name.starts_with("sha256") {
+            RbloomHash::Sha256
+        } else {
+            RbloomHash::Xxh64
+        };
+        Some(Box::new(Rbloom::new(hash, n, p).unwrap()))
+    });
+    assert_eq!(tried, 4);
+}
+
+#[test]
+fn a_file_of_rbloom_needs_its_hash() {
+    let bytes = Rbloom::new(RbloomHash::Md5, 10, 0.1).unwrap();
+    let bytes = (&bytes as &dyn ForeignFilter).to_bytes().unwrap();
+    let error = read(bytes, &ReadOptions::new().format(Format::Rbloom)).unwrap_err();
+    assert!(error.to_string().contains("which hash"), "{error}");
+}
+
+#[test]
+fn split_blocks_are_the_same_bytes() {
+    let tried = compare("parquet", |sample| {
+        let bytes = sample.open().parameters().bits / 8;
+        Some(Box::new(Sbbf::with_bytes(bytes).unwrap()))
+    });
+    assert_eq!(tried, 10);
+}
+
+#[test]
+fn split_blocks_are_sized_as_by_parquet_java() {
+    for row in rows(&folder("parquet").join("sizing_parquet_java.tsv")) {
+        let filter = Sbbf::new(row[0].parse().unwrap(), row[1].parse().unwrap()).unwrap();
+        assert_eq!(
+            (filter.parameters().bits / 8).to_string(),
+            row[3],
+            "{row:?}"
+        );
+    }
+}
+
+/// A filter of poppy that is emptied and filled again.
+#[test]
+fn poppy_takes_keys_as_poppy_does() {
+    let mut tried = 0;
+    for sample in samples() {
+        if sample.system != "poppy" || !sample.name.starts_with("v2") {
+            continue;
+        }
+        let mut bytes = sample.bytes();
+        let word = |at: usize| {
+            usize::try_from(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())).unwrap()
+        };
+        let cache = word(40).div_ceil(8);
+        let buckets = word(48 + cache) * 4096;
+        bytes[32..40].fill(0);
+        bytes[48..48 + cache].fill(0);
+        bytes[56 + cache..56 + cache + buckets].fill(0);
+        let mut filter = read(bytes, &ReadOptions::new()).unwrap();
+        fill(&mut *filter, &sample);
+        assert_same(&*filter, &sample);
+        tried += 1;
+    }
+    assert_eq!(tried, 3);
+}
+
+#[test]
+fn unions_hold_the_keys_of_both() {
+    let key = |i: usize| format!("key-{i}");
+    let make: [fn() -> Box<dyn ForeignFilter>; 9] = [
+        || Box::new(Guava::create(GuavaStrategy::Mitz64, 100, 0.001).unwrap()),
+        || Box::new(Spark::create(SparkVersion::V1, 100, 0.001).unwrap()),
+        || Box::new(BitsAndBlooms::with_estimates(100, 0.001).unwrap()),
+        || Box::new(Npm::create(100, 0.001).unwrap()),
+        || Box::new(Pyprobables::new(100, 0.001).unwrap()),
+        || Box::new(PyprobablesCounting::new(100, 0.001).unwrap()),
+        || Box::new(PybloomLive::new(100, 0.001).unwrap()),
+        || Box::new(Rbloom::new(RbloomHash::Xxh3, 100, 0.001).unwrap()),
+        || Box::new(Sbbf::new(100, 0.001).unwrap()),
+    ];
+    for make in make {
+        let (mut a, mut b, mut both) = (make(), make(), make());
+        for i in 0..60 {
+            let text = key(i);
+            let text = ForeignKey::Text(&text);
+            let one = if i % 2 == 0 { &mut a } else { &mut b };
+            one.insert(text).unwrap();
+            both.insert(text).unwrap();
+        }
+        a.union_with(&*b).unwrap();
+        assert_eq!(a.fill(), both.fill(), "{}", a.format());
+        assert!((0..60).all(|i| a.contains(ForeignKey::Text(&key(i))).unwrap()));
+    }
 }
 
 #[test]

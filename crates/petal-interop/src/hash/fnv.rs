@@ -11,3 +11,11 @@ pub(crate) fn fnv1_64(bytes: &[u8]) -> u64 {
         hash.wrapping_mul(PRIME) ^ u64::from(byte)
     })
 }
+
+/// FNV-1a, which takes the unit in, then multiplies, from a start of one's
+/// own, over units that may be wider than a byte.
+pub(crate) fn fnv1a_64_from(start: u64, units: impl Iterator<Item = u32>) -> u64 {
+    units.fold(start, |hash, unit| {
+        (hash ^ u64::from(unit)).wrapping_mul(PRIME)
+    })
+}
