@@ -17,6 +17,10 @@ pub(crate) enum Order {
     Lsb,
     /// Bit `i % 64` of the big-endian word `i / 64`.
     BigEndianWords,
+    /// Bit `7 - i % 8` of byte `i / 8`.
+    Msb,
+    /// Bit `31 - i % 32` of the little-endian word of 32 bits `i / 32`.
+    MsbOfLittleEndian32,
 }
 
 /// Bits in memory, perhaps with the header of their file before them and what
@@ -68,19 +72,25 @@ impl BitArray {
         self.bytes.extend_from_slice(behind);
     }
 
+    pub(crate) const fn order(&self) -> Order {
+        self.order
+    }
+
     /// Bits that the bytes have room for.
     pub(crate) const fn room(&self) -> u64 {
         (self.end - self.start) as u64 * 8
     }
 
     fn place(&self, bit: u64) -> (usize, u8) {
-        let byte = match self.order {
-            Order::Lsb => bit / 8,
-            Order::BigEndianWords => bit / 64 * 8 + 7 - bit % 64 / 8,
+        let (byte, shift) = match self.order {
+            Order::Lsb => (bit / 8, bit % 8),
+            Order::BigEndianWords => (bit / 64 * 8 + 7 - bit % 64 / 8, bit % 8),
+            Order::Msb => (bit / 8, 7 - bit % 8),
+            Order::MsbOfLittleEndian32 => (bit / 32 * 4 + 3 - bit % 32 / 8, 7 - bit % 8),
         };
         // What does not fit is past the end: get and set check that.
         let byte = usize::try_from(byte).unwrap_or(usize::MAX);
-        (self.start.saturating_add(byte), 1 << (bit % 8))
+        (self.start.saturating_add(byte), 1 << shift)
     }
 
     /// Whether a bit is set; false past the end.

@@ -14,6 +14,7 @@ use std::str::FromStr;
 
 use crate::bits::reserve;
 use crate::bits_and_blooms::{self, BitsAndBlooms};
+use crate::classic::{ClassicFilter, ClassicProgram, RawBits};
 use crate::dcso::{self, Dcso};
 use crate::error::{Error, Result};
 use crate::filter::ForeignFilter;
@@ -54,11 +55,13 @@ pub enum Format {
     Pyprobables,
     /// `rbloom` of Python: not recognised, since its files say nothing.
     Rbloom,
+    /// The raw bits of a [`ClassicProgram`]: not recognised.
+    Classic,
 }
 
 impl Format {
     /// All of them, in the order in which a file is tried.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Parquet,
         Self::Guava,
         Self::Spark,
@@ -70,6 +73,7 @@ impl Format {
         Self::PybloomLive,
         Self::Pyprobables,
         Self::Rbloom,
+        Self::Classic,
     ];
 
     /// The name, as on the command line.
@@ -87,6 +91,7 @@ impl Format {
             Self::PybloomLive => "pybloom-live",
             Self::Pyprobables => "pyprobables",
             Self::Rbloom => "rbloom",
+            Self::Classic => "classic",
         }
     }
 }
@@ -144,6 +149,8 @@ pub struct ReadOptions {
     old_pybloom: bool,
     column: Option<String>,
     row_group: Option<usize>,
+    program: Option<ClassicProgram>,
+    raw: RawBits,
 }
 
 impl ReadOptions {
@@ -189,6 +196,14 @@ impl ReadOptions {
         self
     }
 
+    /// The classic program that raw bits are of, and how they were dumped.
+    #[must_use]
+    pub const fn classic(mut self, program: ClassicProgram, raw: RawBits) -> Self {
+        self.program = Some(program);
+        self.raw = raw;
+        self
+    }
+
     fn selection(&self) -> Selection {
         Selection {
             column: self.column.clone(),
@@ -213,7 +228,7 @@ pub fn recognise(bytes: &[u8]) -> Option<Format> {
             pybloom_live::recognise(bytes) || pybloom_live::recognise_scalable(bytes)
         }
         Format::Pyprobables => pyprobables::recognise(bytes).is_some(),
-        Format::Rbloom => false,
+        Format::Rbloom | Format::Classic => false,
     })
 }
 
@@ -321,6 +336,16 @@ pub fn read(bytes: Vec<u8>, options: &ReadOptions) -> Result<Box<dyn ForeignFilt
                 )
             })?;
             Box::new(Rbloom::decode(bytes, hash)?)
+        }
+        Format::Classic => {
+            let program = options.program.ok_or_else(|| {
+                Error::parameter(
+                    "program",
+                    "unknown",
+                    "name the program whose bits these are",
+                )
+            })?;
+            Box::new(ClassicFilter::from_raw(program, options.raw, bytes)?)
         }
     })
 }

@@ -35,6 +35,7 @@
 
 mod bits;
 mod bits_and_blooms;
+mod classic;
 mod cursor;
 mod dcso;
 mod error;
@@ -44,6 +45,7 @@ mod guava;
 mod gzip;
 mod hash;
 mod key;
+mod migrate;
 mod npm;
 mod parquet;
 mod poppy;
@@ -56,12 +58,17 @@ mod sizing;
 mod spark;
 
 pub use bits_and_blooms::BitsAndBlooms;
+pub use classic::{
+    CharSign, ClassicFilter, ClassicHash, ClassicProgram, Difference, PhpMode, RawBits,
+    UrlDedupRun, run_url_dedup,
+};
 pub use dcso::{Dcso, MAX_COMPRESSED_DATA};
 pub use error::{Error, Result};
 pub use filter::{Count, Counted, ForeignFilter, MAX_POSITIONS, Parameters};
 pub use format::{Encoding, Format, ReadOptions, open, read, recognise};
 pub use guava::{Guava, GuavaStrategy};
 pub use key::ForeignKey;
+pub use migrate::Migration;
 pub use npm::{Npm, NpmCounting, NpmPartitioned};
 pub use parquet::ParquetFilters;
 pub use poppy::Poppy;
