@@ -12,6 +12,7 @@ mod budget;
 mod compression;
 mod copy;
 mod filters;
+mod foreign;
 mod input;
 mod intake;
 mod keys;
@@ -65,6 +66,8 @@ fn main() -> ExitCode {
         Verb::Info(args) => verbs::info::run(args),
         Verb::Verify(args) => verbs::verify::run(args),
         Verb::Plan(args) => verbs::plan::run(args),
+        Verb::Convert(args) => verbs::convert::run(args),
+        Verb::Lab(args) => verbs::lab::run(args),
         Verb::Completions(args) => verbs::completions::run(args),
         Verb::Man(args) => verbs::man::run(args),
     };

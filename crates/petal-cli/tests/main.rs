@@ -10,6 +10,7 @@ mod dedup_state;
 mod dedup_window;
 mod exact;
 mod exact_faults;
+mod foreign;
 mod info;
 mod manual;
 mod merge;

@@ -2,7 +2,7 @@
 
 use crate::support::Folder;
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 15] = [
     "dedup",
     "common",
     "except",
@@ -14,6 +14,8 @@ const VERBS: [&str; 13] = [
     "info",
     "verify",
     "plan",
+    "convert",
+    "lab",
     "completions",
     "man",
 ];

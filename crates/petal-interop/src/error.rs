@@ -15,7 +15,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The bytes are of no format that can be told by looking.
-    Unrecognised,
+    Unrecognised {
+        /// The first of them (up to eight).
+        got: Vec<u8>,
+    },
     /// A field of a file is out of range or contradicts another.
     Field {
         /// Whose file it was taken for.
@@ -161,11 +164,12 @@ impl std::error::Error for Error {}
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unrecognised => write!(
+            Self::Unrecognised { got } => write!(
                 f,
-                "not a filter of a known system, by its first bytes and its length: \
+                "not a filter of a known system, by its first bytes ({}) and its length: \
                  name the format if it is one that cannot be told by looking, \
-                 or fetch the file again"
+                 or fetch the file again",
+                got.escape_ascii()
             ),
             Self::Field {
                 format,

@@ -18,7 +18,9 @@ use crate::classic::{ClassicFilter, ClassicProgram, RawBits};
 use crate::dcso::{self, Dcso};
 use crate::error::{Error, Result};
 use crate::filter::ForeignFilter;
-use crate::guava::{self, Guava};
+use crate::guava::{self, Guava, GuavaStrategy};
+use crate::gzip;
+use crate::npm::{self, Npm};
 use crate::parquet::{self, ParquetFilters, Selection};
 use crate::poppy::{self, Poppy};
 use crate::pybloom_live::{self, PybloomLive, ScalablePybloomLive};
@@ -26,8 +28,7 @@ use crate::pyprobables::{self, Pyprobables, PyprobablesCounting, PyprobablesExpa
 use crate::rbloom::{Rbloom, RbloomHash};
 use crate::redisbloom::{self, RedisBloom};
 use crate::sbbf::{self, Sbbf};
-use crate::spark::{self, Spark};
-use crate::{gzip, npm};
+use crate::spark::{self, Spark, SparkVersion};
 
 /// A system whose filters are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,6 +93,28 @@ impl Format {
             Self::Pyprobables => "pyprobables",
             Self::Rbloom => "rbloom",
             Self::Classic => "classic",
+        }
+    }
+}
+
+impl Format {
+    /// How its makers get from a key to positions, in a few words: two formats
+    /// hold the same bits for the same keys only if this is the same.
+    #[must_use]
+    pub const fn hashing(self) -> &'static str {
+        match self {
+            Self::Guava => "MurmurHash3 of 128 bits, two halves combined",
+            Self::Spark => "Spark's own MurmurHash3 of 32 bits, hashed twice",
+            Self::Dcso => "FNV-1 of 64 bits and a multiplicative generator",
+            Self::Poppy => "wyhash into buckets of 4 KiB",
+            Self::BitsAndBlooms => "MurmurHash3 of 128 bits, of the key and of the key and a 1",
+            Self::RedisBloom => "MurmurHash2, hashed twice",
+            Self::Parquet => "XXH64 into split blocks",
+            Self::Npm => "XXH64 under two seeds, cut to 32 bits",
+            Self::PybloomLive => "XXH3 or SHA, salted, into slices",
+            Self::Pyprobables => "FNV-1a with a start of its own for each position",
+            Self::Rbloom => "a hash of the user's choice and a generator of 128 bits",
+            Self::Classic => "the hashes of one program",
         }
     }
 }
@@ -204,6 +227,26 @@ impl ReadOptions {
         self
     }
 
+    fn hash(&self) -> Result<RbloomHash> {
+        self.rbloom_hash.ok_or_else(|| {
+            Error::parameter(
+                "hash",
+                "unknown",
+                "a file of rbloom does not say which hash fills it: name it",
+            )
+        })
+    }
+
+    fn program(&self) -> Result<ClassicProgram> {
+        self.program.ok_or_else(|| {
+            Error::parameter(
+                "program",
+                "unknown",
+                "name the program whose bits these are",
+            )
+        })
+    }
+
     fn selection(&self) -> Selection {
         Selection {
             column: self.column.clone(),
@@ -229,6 +272,42 @@ pub fn recognise(bytes: &[u8]) -> Option<Format> {
         }
         Format::Pyprobables => pyprobables::recognise(bytes).is_some(),
         Format::Rbloom | Format::Classic => false,
+    })
+}
+
+/// An empty filter as a system's own software makes it for so many items and
+/// such an error, in its present version and with its usual settings.
+/// [`ReadOptions`] name the hash of rbloom and the classic program, whose size
+/// is fixed; what else they say is left aside.
+///
+/// # Errors
+/// If the system refuses the numbers, something that it needs is not named,
+/// or its filters are only read (poppy's version 2), or memory is short.
+pub fn create(
+    format: Format,
+    items: u64,
+    error: f64,
+    options: &ReadOptions,
+) -> Result<Box<dyn ForeignFilter>> {
+    Ok(match format {
+        Format::Guava => Box::new(Guava::create(GuavaStrategy::Mitz64, items, error)?),
+        Format::Spark => Box::new(Spark::create(SparkVersion::V2 { seed: 0 }, items, error)?),
+        Format::Dcso => Box::new(Dcso::new(items, error)?),
+        Format::BitsAndBlooms => Box::new(BitsAndBlooms::with_estimates(items, error)?),
+        Format::RedisBloom => Box::new(RedisBloom::reserve(items, error, 2)?),
+        Format::Parquet => Box::new(Sbbf::new(items, error)?),
+        Format::Npm => Box::new(Npm::create(items, error)?),
+        Format::PybloomLive => Box::new(PybloomLive::new(items, error)?),
+        Format::Pyprobables => Box::new(Pyprobables::new(items, error)?),
+        Format::Rbloom => Box::new(Rbloom::new(options.hash()?, items, error)?),
+        Format::Classic => Box::new(ClassicFilter::new(options.program()?)?),
+        Format::Poppy => {
+            return Err(Error::unsupported(
+                format,
+                "making a new filter",
+                "version 2 is read and added to; poppy reads the format dcso as well: make that",
+            ));
+        }
     })
 }
 
@@ -302,7 +381,9 @@ pub fn read(bytes: Vec<u8>, options: &ReadOptions) -> Result<Box<dyn ForeignFilt
     };
     let format = match options.format {
         Some(format) => format,
-        None => recognise(&bytes).ok_or(Error::Unrecognised)?,
+        None => recognise(&bytes).ok_or_else(|| Error::Unrecognised {
+            got: bytes.iter().copied().take(8).collect(),
+        })?,
     };
     let old = options.old_pybloom;
     Ok(match format {
@@ -327,24 +408,9 @@ pub fn read(bytes: Vec<u8>, options: &ReadOptions) -> Result<Box<dyn ForeignFilt
             Some(Variant::Expanding) => Box::new(PyprobablesExpanding::decode(&bytes)?),
             Some(Variant::Bloom) | None => Box::new(Pyprobables::decode(bytes)?),
         },
-        Format::Rbloom => {
-            let hash = options.rbloom_hash.ok_or_else(|| {
-                Error::parameter(
-                    "hash",
-                    "unknown",
-                    "a file of rbloom does not say which hash filled it: name it",
-                )
-            })?;
-            Box::new(Rbloom::decode(bytes, hash)?)
-        }
+        Format::Rbloom => Box::new(Rbloom::decode(bytes, options.hash()?)?),
         Format::Classic => {
-            let program = options.program.ok_or_else(|| {
-                Error::parameter(
-                    "program",
-                    "unknown",
-                    "name the program whose bits these are",
-                )
-            })?;
+            let program = options.program()?;
             Box::new(ClassicFilter::from_raw(program, options.raw, bytes)?)
         }
     })

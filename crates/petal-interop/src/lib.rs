@@ -65,7 +65,7 @@ pub use classic::{
 pub use dcso::{Dcso, MAX_COMPRESSED_DATA};
 pub use error::{Error, Result};
 pub use filter::{Count, Counted, ForeignFilter, MAX_POSITIONS, Parameters};
-pub use format::{Encoding, Format, ReadOptions, open, read, recognise};
+pub use format::{Encoding, Format, ReadOptions, create, open, read, recognise};
 pub use guava::{Guava, GuavaStrategy};
 pub use key::ForeignKey;
 pub use migrate::Migration;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::{RecordArgs, RunArgs, SecretArgs};
+use super::{ForeignArgs, ForeignForm, RecordArgs, RunArgs, SecretArgs};
 
 /// Print the lines that are in a filter
 #[derive(Debug, Args)]
@@ -71,6 +71,16 @@ pub(crate) struct CheckArgs {
     #[arg(long, help_heading = "Keys")]
     pub(crate) skip_empty: bool,
 
+    /// What a line is to the makers of filters of other systems [default: line].
+    #[arg(
+        long = "as",
+        value_name = "FORM",
+        help_heading = "Filters of other systems"
+    )]
+    pub(crate) form: Option<ForeignForm>,
+
+    #[command(flatten)]
+    pub(crate) foreign: ForeignArgs,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
     #[command(flatten)]
@@ -98,6 +108,9 @@ pub(crate) struct InfoArgs {
     /// One line of JSON for each.
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) foreign: ForeignArgs,
 }
 
 /// Read whole filters and check every checksum
@@ -112,6 +125,9 @@ pub(crate) struct VerifyArgs {
     /// Print nothing for intact files.
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) foreign: ForeignArgs,
 }
 
 /// Work out sizes and errors: give any two of n, p, m and k
@@ -121,6 +137,7 @@ pub(crate) struct VerifyArgs {
   petal plan -n 100M -m 256M         the error in that much memory
   petal plan -m 1G -p 1e-3           the keys that fit
   petal plan --table                 cost of each kind at usual errors
+  petal plan --table classic         error of the textbook filter by m/n and k
   petal plan -n 100M --plot fpr.svg  error against size")]
 pub(crate) struct PlanArgs {
     /// Distinct keys, such as 50k, 2M, 1G (times 1000).
@@ -144,9 +161,16 @@ pub(crate) struct PlanArgs {
     #[arg(short = 'k', long, value_name = "K", allow_negative_numbers = true)]
     pub(crate) positions: Option<u32>,
 
-    /// Print the cost of every kind at the usual errors.
-    #[arg(long, conflicts_with_all = ["fpr", "bytes", "positions"])]
-    pub(crate) table: bool,
+    /// Print the cost of every kind at the usual errors; or, as `--table
+    /// classic`, the published table of errors by m/n and k.
+    #[arg(
+        long,
+        value_name = "WHICH",
+        num_args = 0..=1,
+        default_missing_value = "cost",
+        conflicts_with_all = ["fpr", "bytes", "positions"]
+    )]
+    pub(crate) table: Option<PlanTable>,
 
     /// Memory of the machine that is to hold the filter [default: what this
     /// process may use].
@@ -164,4 +188,12 @@ pub(crate) struct PlanArgs {
     /// Draw error against size into FILE, an SVG picture.
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanTable {
+    /// Bits a key of every kind at the usual errors.
+    Cost,
+    /// (1 - e^(-k n/m))^k for m/n from 2 to 32 and k from 1 to 24, tab-separated.
+    Classic,
 }

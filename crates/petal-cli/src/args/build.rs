@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{KeyArgs, RecordArgs, RunArgs, SecretArgs};
+use super::{ForeignArgs, KeyArgs, RecordArgs, RunArgs, SecretArgs};
 
 /// Make a filter from lists of lines
 #[derive(Debug, Args)]
@@ -225,6 +225,8 @@ pub(crate) struct MergeArgs {
     #[arg(long, help_heading = "Input and output")]
     pub(crate) force: bool,
 
+    #[command(flatten)]
+    pub(crate) foreign: ForeignArgs,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
     #[command(flatten)]

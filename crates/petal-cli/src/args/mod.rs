@@ -8,14 +8,18 @@
 mod ask;
 mod build;
 mod dedup;
+mod foreign;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use ask::{CheckArgs, InfoArgs, PlanArgs, VerifyArgs};
+pub(crate) use ask::{CheckArgs, InfoArgs, PlanArgs, PlanTable, VerifyArgs};
 pub(crate) use build::{AddArgs, BuildArgs, BuildKind, MergeArgs, RemoveArgs};
 pub(crate) use dedup::{CommonArgs, DedupArgs, ExactArgs, ExceptArgs, WhenFull};
+pub(crate) use foreign::{
+    ConvertArgs, EncodingArg, Experiment, ForeignArgs, ForeignForm, LabArgs, LabClassicArgs,
+};
 
 /// Have I seen this line? De-duplicate, build, check and merge sets that are
 /// too large to keep.
@@ -53,6 +57,8 @@ pub(crate) enum Verb {
     Info(InfoArgs),
     Verify(VerifyArgs),
     Plan(PlanArgs),
+    Convert(ConvertArgs),
+    Lab(LabArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

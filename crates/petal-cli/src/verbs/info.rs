@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::args::InfoArgs;
 use crate::filters::{self, named};
+use crate::foreign;
 use crate::os::display_name;
 use crate::output::Output;
 use crate::report::{self, Table, figure, probability};
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let mut first = true;
     for path in &args.filters {
-        match describe(path) {
+        match describe(path, args) {
             Ok(table) if args.json => output.write(format!("{}\n", table.json()).as_bytes())?,
             Ok(table) => {
                 let gap = if first { "" } else { "\n" };
@@ -46,7 +47,11 @@ pub(crate) fn run(args: &InfoArgs) -> Result<ExitCode> {
     Ok(code)
 }
 
-fn describe(path: &Path) -> Result<Table> {
+fn describe(path: &Path, args: &InfoArgs) -> Result<Table> {
+    if let Some(other) = foreign::open(path, &args.foreign, None)? {
+        let sha256 = sha256(path).with_context(|| display_name(path))?;
+        return Ok(foreign::describe(path, &*other, sha256));
+    }
     let info = petal::inspect(path).map_err(|error| named(path, error))?;
     // A file between two generations has no checksums to go by.
     if !info.dirty {

@@ -4,10 +4,12 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
-use petal::{AnyFilter, Contains, Error, Kind, Merge};
+use petal::{AnyFilter, Contains, Error, Kind, Merge, Overwrite};
+use petal_interop::ForeignFilter;
 
 use crate::args::MergeArgs;
 use crate::filters::{self, named};
+use crate::foreign;
 use crate::keys;
 use crate::os::display_name;
 use crate::report::{Table, figure};
@@ -21,6 +23,9 @@ pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode> {
     let Some((first, others)) = args.filters.split_first() else {
         return Err(anyhow!("give two filters or more"));
     };
+    if let Some(merged) = foreign::open(first, &args.foreign, args.run.memory.as_deref())? {
+        return merge_foreign(args, merged, overwrite);
+    }
     for paths in others
         .iter()
         .map(|other| [first.as_path(), other.as_path()])
@@ -59,6 +64,37 @@ pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode> {
         .map_err(|error| named(&args.output, error))?;
     summary(&merged, args.filters.len(), started).print(&args.run);
     filters::warn_if_overfull(&merged, &args.output);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The same for filters of another system, of one format and shape.
+fn merge_foreign(
+    args: &MergeArgs,
+    mut merged: Box<dyn ForeignFilter>,
+    overwrite: Overwrite,
+) -> Result<ExitCode> {
+    if args.intersection {
+        bail!("--intersection is for filters of petal: the makers of others have none");
+    }
+    let first = &args.filters[0];
+    for path in &args.filters[1..] {
+        let Some(other) = foreign::open(path, &args.foreign, args.run.memory.as_deref())? else {
+            bail!(
+                "{} is a filter of {} and {} one of petal: build one from the lists",
+                display_name(first),
+                merged.format(),
+                display_name(path)
+            );
+        };
+        merged.union_with(&*other).map_err(|error| {
+            anyhow!(
+                "{} and {}: {error}",
+                display_name(first),
+                display_name(path)
+            )
+        })?;
+    }
+    foreign::save(&*merged, merged.encoding(), &args.output, overwrite)?;
     Ok(ExitCode::SUCCESS)
 }
 

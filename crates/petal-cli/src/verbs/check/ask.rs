@@ -9,6 +9,10 @@ use anyhow::Result;
 use petal::sizing;
 use petal::{AnyFilter, Contains, Count, Identity};
 
+use petal_interop::ForeignFilter;
+
+use super::others::Others;
+use crate::foreign::LineKeys;
 use crate::input::Batch;
 use crate::keys::{KeyedLines, Keys, NoKey};
 use crate::mask;
@@ -65,7 +69,7 @@ pub(super) struct Answers {
     /// How often each line was added; empty unless it is asked for.
     pub(super) times: Vec<u64>,
     /// Lines that have a key under some filter.
-    asked: Vec<u64>,
+    pub(super) asked: Vec<u64>,
     /// What one filter says of digests, and of lines.
     digests: Vec<u64>,
     lines: Vec<u64>,
@@ -84,14 +88,15 @@ impl Answers {
 struct Group {
     identity: Identity,
     keys: Keys,
-    /// Numbers of the filters.
-    filters: Vec<usize>,
+    /// For each filter its number among all, and its place.
+    filters: Vec<(usize, usize)>,
 }
 
 /// The filters that are asked.
 pub(super) struct Asked {
     filters: Vec<AnyFilter>,
     groups: Vec<Group>,
+    others: Others,
     skip_empty: bool,
     names_first: bool,
     counts_times: bool,
@@ -104,6 +109,7 @@ impl Asked {
         Self {
             filters: Vec::new(),
             groups: Vec::new(),
+            others: Others::new(),
             skip_empty,
             names_first,
             counts_times,
@@ -118,17 +124,29 @@ impl Asked {
 
     /// Takes a further filter, after those there are.
     pub(super) fn add(&mut self, filter: AnyFilter) {
-        let number = self.filters.len();
+        let place = self.filters.len();
+        let number = place + self.others.len();
         let identity = filter.about().identity();
         match self.groups.iter_mut().find(|g| g.identity == *identity) {
-            Some(group) => group.filters.push(number),
+            Some(group) => group.filters.push((number, place)),
             None => self.groups.push(Group {
                 identity: identity.clone(),
                 keys: Keys::new(identity.clone(), self.skip_empty, None),
-                filters: vec![number],
+                filters: vec![(number, place)],
             }),
         }
         self.filters.push(filter);
+    }
+
+    /// Takes a further filter of another system, whose lines are such keys.
+    pub(super) fn add_other(&mut self, filter: Box<dyn ForeignFilter>, keys: LineKeys) {
+        let number = self.filters.len() + self.others.len();
+        self.others.add(number, filter, keys);
+    }
+
+    /// Whether all filters are petal's own.
+    pub(super) const fn is_all_petal(&self) -> bool {
+        self.others.len() == 0
     }
 
     /// Asks the filters of a group.
@@ -159,8 +177,8 @@ impl Asked {
                 left_out[line / 64] |= 1 << (line % 64);
             }
         }
-        for &number in &group.filters {
-            self.filters[number].contains_digests(digests, mask)?;
+        for &(number, place) in &group.filters {
+            self.filters[place].contains_digests(digests, mask)?;
             keyed.by_line(mask, lines, by_line);
             if self.names_first {
                 for line in mask::runs(by_line, lines).flatten() {
@@ -172,7 +190,7 @@ impl Asked {
                 let found = mask::runs(mask, digests.len()).flatten();
                 for (line, digest) in mask::runs(by_line, lines).flatten().zip(found) {
                     if let Some(digest) = digests.get(digest) {
-                        let count = self.filters[number].count_digest(digest)?;
+                        let count = self.filters[place].count_digest(digest)?;
                         times[line] = count.max(times[line]);
                     }
                 }
@@ -204,7 +222,7 @@ impl Asked {
                 filter.error_now()
             }
         });
-        1.0 - misses.product::<f64>()
+        1.0 - misses.product::<f64>() * self.others.missed()
     }
 }
 
@@ -281,6 +299,8 @@ impl Prepare for Asked {
             self.ask(group, keyed, lines, answers)?;
         }
         answers.keyed = keyed;
+        self.others
+            .ask(batch, self.skip_empty, self.names_first, answers)?;
         let left_out = mask::count(&answers.left_out);
         answers.counts = Counts {
             lines: lines as u64,

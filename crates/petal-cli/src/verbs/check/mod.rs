@@ -5,6 +5,7 @@
 //! different ones read each line in their own way.
 
 mod ask;
+mod others;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ use petal::AnyFilter;
 use crate::args::CheckArgs;
 use crate::copy::LineCopier;
 use crate::filters;
+use crate::foreign::{self, LineKeys};
 use crate::input::Batch;
 use crate::keys;
 use crate::mask;
@@ -39,12 +41,29 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     params::check_present(&args.files)?;
     let mut paths = vec![args.filter.as_path()];
     paths.extend(args.more_filters.iter().map(|path| path.as_path()));
+    let memory = args.run.memory.as_deref();
+    let others = paths
+        .iter()
+        .map(|path| foreign::open(path, &args.foreign, memory));
+    let others = others.collect::<Result<Vec<_>>>()?;
     if !args.mapped {
-        let remedy = "allow more, or use --mapped";
-        filters::check_budget(&paths, args.run.memory.as_deref(), remedy)?;
+        let petals = paths
+            .iter()
+            .zip(&others)
+            .filter(|(_, other)| other.is_none());
+        let petals: Vec<_> = petals.map(|(path, _)| *path).collect();
+        filters::check_budget(&petals, memory, "allow more, or use --mapped")?;
     }
     let mut asked = Asked::new(args.skip_empty, args.with_name, args.times);
-    for path in &paths {
+    for (path, other) in paths.iter().zip(others) {
+        if let Some(other) = other {
+            if args.times {
+                bail!("{}: --times is for filters of petal", display_name(path));
+            }
+            let form = args.form.unwrap_or_default();
+            asked.add_other(other, LineKeys::new(form, keys::terminator(&args.records)));
+            continue;
+        }
         let mut filter = if args.mapped {
             filters::open_mapped(path, secret.as_ref())?
         } else {
@@ -55,6 +74,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         }
         filters::tell_time(path, &mut filter);
         asked.add(filter);
+    }
+    if asked.is_all_petal() {
+        foreign::refuse_form(args.form)?;
     }
     let output = match &args.output {
         Some(path) => Output::create(path)?,

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use cost::{Cost, Given, Question, Row};
 
-use crate::args::PlanArgs;
+use crate::args::{PlanArgs, PlanTable};
 use crate::budget;
 use crate::output::Output;
 use crate::params;
@@ -41,6 +41,15 @@ pub(crate) fn run(args: &PlanArgs) -> Result<ExitCode> {
         Collisions::Digest64
     };
     let given = given(args)?;
+    if args.table == Some(PlanTable::Classic) {
+        if args.json || args.items.is_some() {
+            bail!("--table classic is one table, of text: leave -n and --json out");
+        }
+        let mut output = Output::stdout()?;
+        output.write(table::classic().as_bytes())?;
+        output.finish()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let machine = Machine::of(args)?;
     // Asked first, so that a picture is not drawn for a wrong question.
     let answer = answer(args, given, &machine, collisions)?;
@@ -154,7 +163,7 @@ fn answer(
             error: None,
             bytes: None,
             ..
-        } if args.table || items.is_some() => {
+        } if args.table.is_some() || items.is_some() => {
             let items = items.unwrap_or(table::DEFAULT_ITEMS);
             if items > MAX_ITEMS {
                 bail!("the cost table is for up to 10^12 keys: give -p beside -n {items}");

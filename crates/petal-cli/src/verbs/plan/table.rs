@@ -29,6 +29,42 @@ fn lines(items: u64, collisions: Collisions) -> Vec<Line> {
         .collect()
 }
 
+/// The published table: the error of the textbook filter, `(1 - e^(-k/r))^k`
+/// for r = m/n from 2 to 32 and k from 1 to 24, with the best k of each r.
+pub(super) fn classic() -> String {
+    const POSITIONS: u32 = 24;
+    let error = |r: u32, k: u32| {
+        let k = f64::from(k);
+        (-(-k / f64::from(r)).exp_m1()).powf(k)
+    };
+    let mut text = "m_over_n\tk_opt_real\tk_best_int".to_owned();
+    (1..=POSITIONS).for_each(|k| text.push_str(&format!("\tk={k}")));
+    text.push('\n');
+    for r in 2..=32 {
+        let real = f64::from(r) * std::f64::consts::LN_2;
+        let best = (1..=POSITIONS).min_by(|&a, &b| error(r, a).total_cmp(&error(r, b)));
+        text.push_str(&format!("{r}\t{real:.4}\t{}", best.unwrap_or(1)));
+        (1..=POSITIONS).for_each(|k| text.push_str(&format!("\t{}", exponent(error(r, k)))));
+        text.push('\n');
+    }
+    text
+}
+
+/// Ten digits and an exponent of two digits or more, as the table is published.
+fn exponent(value: f64) -> String {
+    let text = format!("{value:.9e}");
+    match text.split_once('e') {
+        Some((digits, power)) => {
+            let (sign, power) = match power.strip_prefix('-') {
+                Some(power) => ('-', power),
+                None => ('+', power),
+            };
+            format!("{digits}e{sign}{power:0>2}")
+        }
+        None => text,
+    }
+}
+
 /// For people.
 pub(super) fn text(items: u64, collisions: Collisions) -> String {
     let lines = lines(items, collisions);

@@ -1,0 +1,173 @@
+//! Filters of other systems: what their files do not say, `convert` and `lab`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use petal_interop::{ClassicProgram, Format, RbloomHash};
+
+use super::{RecordArgs, RunArgs};
+
+/// What the file of another system does not say of itself.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Filters of other systems")]
+pub(crate) struct ForeignArgs {
+    /// Whose file the filters are, where it cannot be told by looking: guava, spark, dcso,
+    /// poppy, bits-and-blooms, redisbloom, parquet, npm, pybloom-live, pyprobables, rbloom
+    /// or classic.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<Format>,
+
+    /// Of rbloom: the hash that fills it, sha256, md5, xxh64 or xxh3-128.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hash: Option<RbloomHash>,
+
+    /// Of a .parquet file: the column, by its path with dots.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) column: Option<String>,
+
+    /// Of a .parquet file: only this row group, from 0.
+    #[arg(long, value_name = "N")]
+    pub(crate) row_group: Option<usize>,
+
+    /// Of classic: the program whose bits were dumped, java-a, java-b, java-c,
+    /// url-dedup-c, spider-c, php:M:K or php-old:M:K.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) program: Option<ClassicProgram>,
+
+    /// Of pybloom-live: made by a release before 4.
+    #[arg(long)]
+    pub(crate) old_pybloom: bool,
+}
+
+/// What a line is to the maker of a filter of another system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum ForeignForm {
+    /// Text, without the CR of a CRLF; bytes if it is no UTF-8.
+    #[default]
+    Line,
+    /// Bytes, where the maker tells them from text (Python).
+    Bytes,
+    /// The UTF-16 units of text (Guava's unencodedChars, Java).
+    Utf16,
+    /// A decimal integer of 32 bits.
+    I32,
+    /// A decimal integer of 64 bits.
+    I64,
+}
+
+/// Write the filter of one system as another one's
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:
+  petal convert f.bloom.gz -o f.bloom --to dcso          the same bits, not compressed
+  petal convert f.bin -o f.json --to bits-and-blooms --encoding json
+  petal convert data.parquet --column url --row-group 0 -o url.sbbf --to parquet
+  petal convert old.bloom --list keys.txt -o new.bin --to guava",
+    after_help = "Bits can be taken over only between formats with the same hash: a filter does \
+not know its keys. For another hash give the keys again with --list: the new filter is made for \
+as many keys, and the error, of the old one, unless -n and -p say otherwise. `--to petal` makes \
+a filter of petal."
+)]
+pub(crate) struct ConvertArgs {
+    /// The filter.
+    pub(crate) filter: PathBuf,
+
+    /// The file to write.
+    #[arg(
+        short = 'o',
+        long,
+        value_name = "FILE",
+        help_heading = "Input and output"
+    )]
+    pub(crate) output: PathBuf,
+
+    /// Replace an existing file.
+    #[arg(long, help_heading = "Input and output")]
+    pub(crate) force: bool,
+
+    /// The format to write: a name as for --format, or petal [default: that of
+    /// the filter].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) to: Option<String>,
+
+    /// How it is written down, where there are several ways.
+    #[arg(long, value_name = "WAY")]
+    pub(crate) encoding: Option<EncodingArg>,
+
+    /// Build it anew from the lines of FILE.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) list: Vec<PathBuf>,
+
+    /// Keys that the new filter is made for.
+    #[arg(short = 'n', long, value_name = "N", requires = "list")]
+    pub(crate) items: Option<String>,
+
+    /// Error that it is made for.
+    #[arg(short = 'p', long = "fpr", value_name = "P", requires = "list")]
+    pub(crate) fpr: Option<String>,
+
+    /// What a line of the list is to the maker of the new filter.
+    #[arg(long = "as", value_name = "FORM", default_value = "line")]
+    pub(crate) form: ForeignForm,
+
+    #[command(flatten)]
+    pub(crate) foreign: ForeignArgs,
+    #[command(flatten)]
+    pub(crate) records: RecordArgs,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EncodingArg {
+    /// The maker's usual file.
+    Plain,
+    /// Compressed (dcso).
+    Gzip,
+    /// JSON (bits-and-blooms, npm).
+    Json,
+    /// Hexadecimal (pyprobables).
+    Hex,
+}
+
+/// Look into hashes and classic programs
+#[derive(Debug, Args)]
+#[command(before_help = "Example:
+  petal lab classic url-dedup-c urls.txt     what that program makes of a file, and why")]
+pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    pub(crate) experiment: Experiment,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Experiment {
+    Classic(LabClassicArgs),
+}
+
+/// Run a classic program on a file and explain what it gets wrong
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Example:
+  petal lab classic url-dedup-c urls.txt -o repeats.txt",
+    after_help = "The answers are those of the program as it was published, bugs included: its \
+counts and the right ones, then a line for each place where it goes wrong."
+)]
+pub(crate) struct LabClassicArgs {
+    /// The program: url-dedup-c.
+    pub(crate) program: ClassicProgram,
+
+    /// The file that it would read.
+    pub(crate) file: PathBuf,
+
+    /// Write the file of repeats that it would write.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Bytes above 127 are positive numbers, as on ARM.
+    #[arg(long)]
+    pub(crate) unsigned_char: bool,
+
+    /// One line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,16 @@
+//! `petal lab`: experiments.
+
+mod classic;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::{Experiment, LabArgs};
+
+/// Runs the verb.
+pub(crate) fn run(args: &LabArgs) -> Result<ExitCode> {
+    match &args.experiment {
+        Experiment::Classic(args) => classic::run(args),
+    }
+}

@@ -1,0 +1,338 @@
+//! Filters of other systems, `convert`, and the classic programs.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::{Folder, read};
+
+fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../petal-interop/tests/vectors")
+}
+
+fn sample(path: &str) -> String {
+    vectors()
+        .join("foreign")
+        .join(path)
+        .to_str()
+        .unwrap()
+        .to_owned()
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Members are printed, and of the others those that the maker finds.
+#[test]
+fn check_answers_as_the_maker_does() {
+    let folder = Folder::new();
+    let cases = [
+        ("guava/mitz64_utf8_n200_p0.03.bin", "guava/", "", ""),
+        (
+            "guava/mitz64_utf16le_n200_p0.03.bin",
+            "guava/",
+            "",
+            "--as utf16",
+        ),
+        (
+            "guava/mitz64_int_n200_p0.03.bin",
+            "guava/",
+            "_int",
+            "--as i32",
+        ),
+        (
+            "spark/v2_seed0_long_n200_p0.03.bin",
+            "spark/",
+            "_long",
+            "--as i64",
+        ),
+        ("dcso/gzip_n200_p0.03.bloom.gz", "dcso/", "", ""),
+        (
+            "redisbloom/nonscaling_n250_p0.01.scandump",
+            "redisbloom/",
+            "",
+            "-j 1",
+        ),
+        (
+            "npm-bloom-filters/bloom_n200_p0.03.json",
+            "npm-bloom-filters/",
+            "",
+            "",
+        ),
+        (
+            "rbloom/sha256_n200_p0.03.bloom",
+            "rbloom/",
+            "",
+            "--format rbloom --hash sha256",
+        ),
+        ("poppy/v2_n200_p0.03.poppy", "poppy/", "", "--format poppy"),
+    ];
+    for (file, system, list, flags) in cases {
+        let (members, others) = (
+            sample(&format!("{system}members{list}.txt")),
+            sample(&format!("{system}nonmembers{list}.txt")),
+        );
+        let file_name = sample(file);
+        let found = folder
+            .petal(&format!("check {flags} {file_name} {members}"))
+            .ends_with(0);
+        assert!(found.stdout == std::fs::read(&members).unwrap(), "{file}");
+        let name = file.strip_suffix(".gz").unwrap_or(file);
+        let stem = &name[..name.rfind('.').unwrap()];
+        let positives = std::fs::read(sample(&format!("{stem}.positives.txt"))).unwrap();
+        let code = if positives.is_empty() { 1 } else { 0 };
+        let found = folder
+            .petal(&format!("check {flags} {file_name} {others}"))
+            .ends_with(code);
+        assert!(found.stdout == positives, "{file}");
+        assert!(
+            found.stderr.contains("expected to be false"),
+            "{}",
+            found.stderr
+        );
+    }
+}
+
+#[test]
+fn check_asks_filters_of_petal_and_of_others_together() {
+    let folder = Folder::new();
+    folder.file("own", "zzz\n");
+    folder.petal("build own -o own.petal -q").ends_with(0);
+    folder.file("asked", "zzz\nmember-0000\nnobody at all\n");
+    let guava = sample("guava/mitz64_utf8_n1000.bin").replace("n1000", "n200_p0.03");
+    let found = folder
+        .petal(&format!("check own.petal -f {guava} -H asked"))
+        .ends_with(0);
+    let lines = text(found.stdout);
+    assert_eq!(lines, format!("own.petal\tzzz\n{guava}\tmember-0000\n"));
+    let found = folder
+        .petal(&format!("check {guava} -f own.petal -v asked"))
+        .ends_with(0);
+    assert_eq!(text(found.stdout), "nobody at all\n");
+}
+
+#[test]
+fn check_asks_a_column_of_a_parquet_file() {
+    let folder = Folder::new();
+    let (file, ints) = (
+        sample("parquet/pyarrow.parquet"),
+        sample("parquet/members_int.txt"),
+    );
+    let asked = format!("check --column i32 --as i32 {file} {ints} -c");
+    assert_eq!(text(folder.petal(&asked).ends_with(0).stdout), "200\n");
+    folder
+        .petal(&format!("check {file} {ints}"))
+        .refused(&["column", "i32", "i64", "--column"]);
+    folder
+        .petal(&format!("check --column i32 {file} {ints}"))
+        .refused(&["i32"]);
+}
+
+#[test]
+fn info_and_verify_say_what_a_file_is() {
+    let folder = Folder::new();
+    let file = sample("dcso/plain_n200_p0.03.bloom");
+    let info = text(folder.petal(&format!("info {file}")).ends_with(0).stdout);
+    for words in [
+        "dcso",
+        "FNV-1",
+        "200 keys",
+        "1,459",
+        "198",
+        "none in this format",
+    ] {
+        assert!(info.contains(words), "{words}: {info}");
+    }
+    let json = text(
+        folder
+            .petal(&format!("info --json {file}"))
+            .ends_with(0)
+            .stdout,
+    );
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["format"], "dcso");
+    assert_eq!(json["bits"], 1459);
+    assert_eq!(json["positions"], 6);
+    assert_eq!(json["count"], 198);
+    assert_eq!(json["promised_error"], 0.03);
+    let verified = text(folder.petal(&format!("verify {file}")).ends_with(0).stdout);
+    assert!(
+        verified.contains("OK") && verified.contains("no checksum"),
+        "{verified}"
+    );
+    let cut = std::fs::read(&file).unwrap();
+    folder.file("cut.bloom", &cut[..cut.len() - 1]);
+    folder
+        .petal("verify cut.bloom")
+        .refused(&["cut.bloom", "--format"]);
+    folder
+        .petal("verify --format dcso cut.bloom")
+        .refused(&["232", "231"]);
+    folder.petal("info --format nobody cut.bloom").ends_with(2);
+}
+
+#[test]
+fn merge_joins_filters_of_one_system() {
+    let folder = Folder::new();
+    let [a, b] = ["a", "b"].map(|name| sample(&format!("dcso/join_{name}.bloom")));
+    folder
+        .petal(&format!("merge {a} {b} -o joined.bloom"))
+        .ends_with(0);
+    let joined = std::fs::read(sample("dcso/joined.bloom")).unwrap();
+    assert!(read(&folder.path("joined.bloom")) == joined);
+    let other = sample("dcso/plain_n100_p0.01_overfull.bloom");
+    folder
+        .petal(&format!("merge {a} {other} -o x"))
+        .refused(&["differs"]);
+    let guava = sample("guava/mitz64_utf8_n200_p0.03.bin");
+    folder
+        .petal(&format!("merge {a} {guava} -o x"))
+        .refused(&["guava"]);
+    folder
+        .petal(&format!("merge --intersection {a} {b} -o x"))
+        .refused(&["--intersection"]);
+    assert!(!folder.path("x").exists());
+}
+
+#[test]
+fn convert_takes_bits_over_between_ways_of_writing() {
+    let folder = Folder::new();
+    let cases = [
+        (
+            "dcso/gzip_n200_p0.03.bloom.gz",
+            "dcso/plain_n200_p0.03.bloom",
+            "--to dcso",
+        ),
+        (
+            "bits-and-blooms/m1024_k5.bin",
+            "bits-and-blooms/m1024_k5.json",
+            "--encoding json",
+        ),
+        (
+            "bits-and-blooms/m1024_k5.json",
+            "bits-and-blooms/m1024_k5.bin",
+            "--to bits-and-blooms",
+        ),
+        (
+            "pyprobables/bloom_n200_p0.03.blm",
+            "pyprobables/bloom_n200_p0.03.hex",
+            "--encoding hex",
+        ),
+        (
+            "parquet/pyarrow.parquet",
+            "parquet/pyarrow_rg0_i32.bloom",
+            "--column i32 --row-group 0",
+        ),
+    ];
+    for (from, to, flags) in cases {
+        folder
+            .petal(&format!("convert {flags} {} -o out --force", sample(from)))
+            .ends_with(0);
+        assert!(
+            read(&folder.path("out")) == std::fs::read(sample(to)).unwrap(),
+            "{from}"
+        );
+    }
+    let guava = sample("guava/mitz64_utf8_n200_p0.03.bin");
+    folder
+        .petal(&format!("convert {guava} --to dcso -o new"))
+        .refused(&["MurmurHash3", "FNV-1", "--list"]);
+    folder
+        .petal(&format!("convert {guava} --encoding json -o new"))
+        .refused(&["json", "plain"]);
+    folder
+        .petal(&format!("convert {guava} -o out"))
+        .refused(&["--force"]);
+    assert!(!folder.path("new").exists());
+}
+
+#[test]
+fn convert_rebuilds_from_a_list() {
+    let folder = Folder::new();
+    let (dcso, keys) = (
+        sample("dcso/plain_n200_p0.03.bloom"),
+        sample("dcso/members.txt"),
+    );
+    folder
+        .petal(&format!(
+            "convert {dcso} --list {keys} --to guava -o new.bin"
+        ))
+        .ends_with(0);
+    let guava = std::fs::read(sample("guava/mitz64_utf8_n200_p0.03.bin")).unwrap();
+    assert!(read(&folder.path("new.bin")) == guava);
+    folder
+        .petal(&format!(
+            "convert {dcso} --list {keys} --to petal -o new.petal -p 1e-9"
+        ))
+        .ends_with(0);
+    let found = folder
+        .petal(&format!("check -c new.petal {keys}"))
+        .ends_with(0);
+    assert_eq!(text(found.stdout), "200\n");
+    // Guava's file does not say what it was made for.
+    folder
+        .petal(&format!(
+            "convert new.bin --list {keys} --to dcso -o new.bloom"
+        ))
+        .refused(&["guava", "-n"]);
+    folder
+        .petal(&format!(
+            "convert new.bin --list {keys} --to dcso -n 200 -p 0.03 -o new.bloom"
+        ))
+        .ends_with(0);
+    assert!(read(&folder.path("new.bloom")) == std::fs::read(&dcso).unwrap());
+}
+
+#[test]
+fn a_raw_dump_of_a_classic_program_is_asked() {
+    let folder = Folder::new();
+    // "a" has the bit 97 in all seven positions.
+    let mut bits = vec![0; 13];
+    bits[97 / 8] |= 1 << (97 % 8);
+    folder.file("bitset", &bits);
+    folder.file("asked", "a\nb\n");
+    let found = folder
+        .petal("check --format classic --program java-a bitset asked")
+        .ends_with(0);
+    assert_eq!(text(found.stdout), "a\n");
+    folder
+        .petal("check --format classic bitset asked")
+        .refused(&["--program"]);
+}
+
+#[test]
+fn lab_runs_the_url_program() {
+    let folder = Folder::new();
+    let case = vectors().join("classic/dedup/13_len300_commonprefix.in");
+    let case = case.to_str().unwrap();
+    let shown = text(
+        folder
+            .petal(&format!("lab classic url-dedup-c {case} -o dups"))
+            .ends_with(0)
+            .stdout,
+    );
+    assert!(
+        shown.contains("2 URLs") && shown.contains("once more"),
+        "{shown}"
+    );
+    assert!(read(&folder.path("dups")) == std::fs::read(case.replace(".in", ".dups")).unwrap());
+    let json = text(
+        folder
+            .petal(&format!("lab classic url-dedup-c --json {case}"))
+            .ends_with(0)
+            .stdout,
+    );
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["program"]["total"], 5);
+    assert_eq!(json["correct"]["total"], 2);
+    folder
+        .petal(&format!("lab classic java-a {case}"))
+        .refused(&["url-dedup-c"]);
+}
+
+#[test]
+fn plan_prints_the_published_table() {
+    let folder = Folder::new();
+    let table = folder.petal("plan --table classic").ends_with(0).stdout;
+    let published = std::fs::read(vectors().join("classic/fp_table_classic.tsv")).unwrap();
+    assert_eq!(text(table), text(published));
+}
