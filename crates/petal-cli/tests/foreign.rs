@@ -336,3 +336,36 @@ fn plan_prints_the_published_table() {
     let published = std::fs::read(vectors().join("classic/fp_table_classic.tsv")).unwrap();
     assert_eq!(text(table), text(published));
 }
+
+#[test]
+fn lab_measures_hashes() {
+    let folder = Folder::new();
+    let shown = folder
+        .petal("lab hash weighted-sum xxh3 -n 5k --plot e.svg")
+        .ends_with(0);
+    let shown = text(shown.stdout);
+    assert_eq!(shown.lines().count(), 3, "{shown}");
+    let picture = String::from_utf8(read(&folder.path("e.svg"))).unwrap();
+    for word in ["<svg", "weighted-sum", "xxh3", "theory", "</svg>"] {
+        assert!(picture.contains(word), "{word}");
+    }
+    let urls = crate::support::urls();
+    let json = folder
+        .petal(&format!(
+            "lab hash crc32 siphash --json --keys {} -n 500",
+            urls.display()
+        ))
+        .ends_with(0);
+    let lines = text(json.stdout);
+    let values: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(values.len(), 2);
+    assert_eq!(values[0]["hash"], "crc32");
+    assert_eq!(values[1]["points"].as_array().unwrap().len(), 20);
+    folder.petal("lab hash nobody").ends_with(2);
+    folder.file("few", "a\nb\n");
+    folder.petal("lab hash --keys few").refused(&["few", "100"]);
+    folder.petal("lab hash xxh3 -k 65").refused(&["k", "64"]);
+}

@@ -45,6 +45,7 @@ mod guava;
 mod gzip;
 mod hash;
 mod key;
+pub mod lab;
 mod migrate;
 mod npm;
 mod parquet;

@@ -7,6 +7,7 @@
 
 mod classic;
 mod hostile;
+mod lab;
 mod samples;
 mod support;
 mod written;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use petal_interop::lab::LabHash;
 use petal_interop::{ClassicProgram, Format, RbloomHash};
 
 use super::{RecordArgs, RunArgs};
@@ -132,7 +133,8 @@ pub(crate) enum EncodingArg {
 
 /// Look into hashes and classic programs
 #[derive(Debug, Args)]
-#[command(before_help = "Example:
+#[command(before_help = "Examples:
+  petal lab hash weighted-sum xxh3           how good they are for a Bloom filter
   petal lab classic url-dedup-c urls.txt     what that program makes of a file, and why")]
 pub(crate) struct LabArgs {
     #[command(subcommand)]
@@ -141,7 +143,67 @@ pub(crate) struct LabArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Experiment {
+    Hash(LabHashArgs),
     Classic(LabClassicArgs),
+}
+
+/// Measure how good hashes are for a Bloom filter
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:
+  petal lab hash                                  all hashes on short strings
+  petal lab hash weighted-sum xxh3 --plot e.svg   error over load, against theory
+  petal lab hash --keys urls.txt --json",
+    after_help = "Every second key is inserted, the others are asked for. Position i of a key is \
+the hash of the key with one byte i behind it, modulo m; the weighted sum takes its seed i. In \
+the table: the error at full load as a multiple of theory, (1 - e^(-kn/m))^k; the worst bit's \
+distance from one half (fair: up to five standard deviations); pairs of keys with one hash, and \
+what chance would give; the time for a key."
+)]
+pub(crate) struct LabHashArgs {
+    /// The hashes, such as weighted-sum, bkdr, crc32, md5, fnv-1a, murmur3, xxh3, siphash
+    /// [default: all].
+    pub(crate) hashes: Vec<LabHash>,
+
+    /// Keys from the lines of FILE, each once.
+    #[arg(long, value_name = "FILE", conflicts_with = "generate")]
+    pub(crate) keys: Option<PathBuf>,
+
+    /// Keys that are made up.
+    #[arg(long, value_name = "KIND", default_value = "short")]
+    pub(crate) generate: KeyKindArg,
+
+    /// How many keys are inserted, at most, and asked for.
+    #[arg(short = 'n', long, value_name = "N", default_value = "20k")]
+    pub(crate) items: String,
+
+    /// Bits of the filter a key.
+    #[arg(long, value_name = "BITS", default_value_t = 10)]
+    pub(crate) bits_per_key: u64,
+
+    /// Positions a key.
+    #[arg(short = 'k', long, value_name = "K", default_value_t = 7)]
+    pub(crate) positions: u32,
+
+    /// One line of JSON for each hash.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Draw error over load into FILE, an SVG picture.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeyKindArg {
+    /// 0, 1, 2, … as 8 bytes, the highest first.
+    BigEndian,
+    /// The same, the lowest first.
+    LittleEndian,
+    /// URLs that differ in a number.
+    Urls,
+    /// Strings of three to five letters.
+    Short,
 }
 
 /// Run a classic program on a file and explain what it gets wrong

@@ -18,7 +18,8 @@ pub(crate) use ask::{CheckArgs, InfoArgs, PlanArgs, PlanTable, VerifyArgs};
 pub(crate) use build::{AddArgs, BuildArgs, BuildKind, MergeArgs, RemoveArgs};
 pub(crate) use dedup::{CommonArgs, DedupArgs, ExactArgs, ExceptArgs, WhenFull};
 pub(crate) use foreign::{
-    ConvertArgs, EncodingArg, Experiment, ForeignArgs, ForeignForm, LabArgs, LabClassicArgs,
+    ConvertArgs, EncodingArg, Experiment, ForeignArgs, ForeignForm, KeyKindArg, LabArgs,
+    LabClassicArgs, LabHashArgs,
 };
 
 /// Have I seen this line? De-duplicate, build, check and merge sets that are

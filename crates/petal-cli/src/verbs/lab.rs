@@ -1,6 +1,8 @@
 //! `petal lab`: experiments.
 
 mod classic;
+mod hash;
+mod plot;
 
 use std::process::ExitCode;
 
@@ -11,6 +13,7 @@ use crate::args::{Experiment, LabArgs};
 /// Runs the verb.
 pub(crate) fn run(args: &LabArgs) -> Result<ExitCode> {
     match &args.experiment {
+        Experiment::Hash(args) => hash::run(args),
         Experiment::Classic(args) => classic::run(args),
     }
 }
