@@ -34,6 +34,7 @@ pub(crate) fn identity(
         },
         args::Form::Hex => Form::Hex { digits: None },
         args::Form::Int => Form::Int,
+        args::Form::Ipv4 => Form::Ipv4,
     };
     let mut normalisation = Normalisation::lines()
         // A CR belongs to the end of a line, not to that of a NUL record.

@@ -426,3 +426,23 @@ fn quiet_is_quiet_and_data_is_alone_on_stdout() {
     let ran = run_with(["dedup", "--summary", "none"], b"a\na\n").ends_with(0);
     assert_eq!(ran.stderr, "");
 }
+
+/// Addresses are compared as numbers, so no two are taken for one while the
+/// memory lasts.
+#[test]
+fn addresses_are_compared_as_numbers() {
+    let folder = Folder::new();
+    folder.file("in", "10.0.0.1\n 10.0.0.1\n10.0.0.10\n10.0.0.1\r\n");
+    let ran = folder.petal("dedup --as ipv4 in").ends_with(0);
+    assert_eq!(ran.stdout, b"10.0.0.1\n10.0.0.10\n");
+    folder
+        .petal("build --as ipv4 in -o f.petal -q")
+        .ends_with(0);
+    folder.file("asked", "10.0.0.10 \n10.0.0.2\nhost\n");
+    let ran = folder.petal("check f.petal asked").ends_with(0);
+    assert_eq!(ran.stdout, b"10.0.0.10 \n");
+    folder.file("bad", "10.0.0.01\n");
+    folder
+        .petal("build --as ipv4 bad -o g.petal")
+        .refused(&["IPv4"]);
+}

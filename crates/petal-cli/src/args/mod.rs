@@ -108,6 +108,8 @@ pub(crate) enum Form {
     Hex,
     /// A decimal integer of 64 bits.
     Int,
+    /// An IPv4 address in dotted decimal, compared as a number.
+    Ipv4,
 }
 
 /// Reading records.

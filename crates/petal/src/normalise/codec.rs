@@ -4,7 +4,7 @@
 //! u8   version of the rules
 //! u8   flags: 1 CR trimmed, 2 case ignored, 4 a field
 //! u32, u8   the field's number and delimiter, if there is one
-//! u8   form: 0 line, 1 URL, 2 hex, 3 integer (4 is kept for IPv4)
+//! u8   form: 0 line, 1 URL, 2 hex, 3 integer, 4 IPv4
 //!      URL:  u16 number of parameters to drop, each a u8 length and its bytes,
 //!            in ascending order
 //!      hex:  u32 number of digits, 0 for any
@@ -25,6 +25,7 @@ const LINE: u8 = 0;
 const URL: u8 = 1;
 const HEX: u8 = 2;
 const INT: u8 = 3;
+const IPV4: u8 = 4;
 
 /// The most bytes of parameters: what [`MAX_ENCODED_BYTES`] leaves beside all
 /// else, rounded down.
@@ -77,6 +78,7 @@ impl Normalisation {
                 out.extend(digits.unwrap_or(0).to_le_bytes());
             }
             Form::Int => out.push(INT),
+            Form::Ipv4 => out.push(IPV4),
         }
         out
     }
@@ -128,6 +130,7 @@ impl Normalisation {
                 },
             },
             INT => Form::Int,
+            IPV4 => Form::Ipv4,
             form => return Err(unknown("normalisation form", form)),
         };
         normalisation = normalisation.with_form(form).map_err(refused)?;

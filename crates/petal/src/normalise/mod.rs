@@ -17,6 +17,7 @@ mod hex;
 mod url;
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
 use crate::error::{Error, Result};
 use crate::hash::KeyType;
@@ -94,6 +95,10 @@ pub enum Form {
     /// A decimal integer of 64 bits with an optional sign; blanks around it
     /// are ignored. Its key is the number, so `7`, `+7` and `007` are one.
     Int,
+    /// An IPv4 address in dotted decimal; blanks around it are ignored, and
+    /// leading zeros, which some read as octal, are refused. Its key is the
+    /// address as a number, `1.2.3.4` is 16909060.
+    Ipv4,
 }
 
 /// A key, or what is wrong with a line.
@@ -129,6 +134,8 @@ pub enum BadKey {
     NotInt,
     /// An integer that does not fit 64 bits.
     IntRange,
+    /// Not an IPv4 address.
+    NotIpv4,
 }
 
 impl fmt::Display for BadKey {
@@ -139,6 +146,7 @@ impl fmt::Display for BadKey {
                 write!(f, "{got} hex digits, expected {expected}")
             }
             Self::NotInt => write!(f, "not a decimal integer"),
+            Self::NotIpv4 => write!(f, "not an IPv4 address in dotted decimal"),
             Self::IntRange => write!(f, "an integer outside of {} to {}", i64::MIN, i64::MAX),
         }
     }
@@ -193,7 +201,7 @@ impl Normalisation {
     /// than at its end, or there are more than a file can record.
     pub fn with_form(mut self, mut form: Form) -> Result<Self> {
         match &mut form {
-            Form::Line | Form::Int | Form::Hex { digits: None } => {}
+            Form::Line | Form::Int | Form::Ipv4 | Form::Hex { digits: None } => {}
             Form::Hex {
                 digits: Some(digits),
             } => {
@@ -247,7 +255,7 @@ impl Normalisation {
     #[must_use]
     pub const fn key_type(&self) -> KeyType {
         match self.form {
-            Form::Int => KeyType::Int,
+            Form::Int | Form::Ipv4 => KeyType::Int,
             _ => KeyType::Bytes,
         }
     }
@@ -308,6 +316,10 @@ impl Normalisation {
                 Ok(value) => Normal::Int(value),
                 Err(bad) => Normal::Bad(bad),
             },
+            Form::Ipv4 => match parse_ipv4(text) {
+                Some(address) => Normal::Int(address.into()),
+                None => Normal::Bad(BadKey::NotIpv4),
+            },
         }
     }
 
@@ -345,6 +357,11 @@ fn trim_blanks(mut text: &[u8]) -> &[u8] {
         text = rest;
     }
     text
+}
+
+fn parse_ipv4(text: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(trim_blanks(text)).ok()?;
+    text.parse::<Ipv4Addr>().ok().map(u32::from)
 }
 
 fn parse_int(text: &[u8]) -> Result<i64, BadKey> {
@@ -392,6 +409,7 @@ impl fmt::Display for Normalisation {
                 }
             }
             Form::Int => f.write_str("--as int")?,
+            Form::Ipv4 => f.write_str("--as ipv4")?,
         }
         if self.ignore_case {
             f.write_str(" --ignore-case")?;

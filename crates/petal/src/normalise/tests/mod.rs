@@ -210,6 +210,7 @@ fn any_normalisation() -> impl Strategy<Value = Normalisation> {
     let any_form = prop_oneof![
         Just(Form::Line),
         Just(Form::Int),
+        Just(Form::Ipv4),
         proptest::option::of(LEAST_HEX_DIGITS..=u32::MAX).prop_map(|digits| Form::Hex { digits }),
     ];
     #[cfg(feature = "url")]
@@ -296,12 +297,42 @@ proptest! {
 }
 
 #[test]
+fn addresses_are_numbers() {
+    let of = |line: &str| apply(&form(Form::Ipv4), line.as_bytes());
+    for (line, value) in [
+        ("0.0.0.0", 0),
+        ("1.2.3.4", 16_909_060),
+        (" 255.255.255.255\t\r", 4_294_967_295),
+    ] {
+        assert_eq!(of(line), Owned::Int(value), "{line}");
+    }
+    for line in [
+        "",
+        "1.2.3",
+        "1.2.3.4.5",
+        "1.2.3.256",
+        "01.2.3.4",
+        "1.2.3.4/8",
+        "::1",
+        "1.2.3.4:80",
+        "١.2.3.4",
+        "16909060",
+        "1. 2.3.4",
+    ] {
+        assert_eq!(of(line), Owned::Bad(BadKey::NotIpv4), "{line}");
+    }
+    assert_eq!(form(Form::Ipv4).key_type(), KeyType::Int);
+    assert_eq!(form(Form::Ipv4).to_string(), "--as ipv4");
+    assert_eq!(form(Form::Ipv4).encode(), [1, 1, 4]);
+}
+
+#[test]
 fn unknown_encodings_are_named() {
     let known = form(Form::Int).encode();
     for (at, what, got) in [
         (0, "normalisation version", 9),
         (1, "normalisation flag", 0x88),
-        (2, "normalisation form", 4),
+        (2, "normalisation form", 5),
     ] {
         let mut bytes = known.clone();
         bytes[at] = u8::try_from(got).unwrap();
