@@ -28,6 +28,7 @@ use crate::traits::{Bits, BitsMut, Contains, Insert, clear_mask};
 use crate::typed::Typed;
 use crate::words::Words;
 use ring::Ring;
+use slices::Touched;
 
 /// A filter that remembers the last keys, or the keys of a stretch of time.
 ///
@@ -165,6 +166,7 @@ impl<K: KeyKind> WindowFilter<K> {
 pub struct Window {
     geometry: WindowGeometry,
     words: Words,
+    touched: Touched,
     about: About,
     ring: Ring,
 }
@@ -212,6 +214,7 @@ impl Window {
         Ok(Self {
             geometry,
             words: Words::zeroed(geometry.words())?,
+            touched: Touched::none(geometry),
             about: About::new(identity, Some(promise)),
             ring: Ring::new(span, promise.items, geometry),
         })
@@ -238,6 +241,7 @@ impl Window {
         let ring = Ring::restore(state, promise.items, geometry);
         Ok(Self {
             ring: ring.ok_or_else(|| refuse("window", "an impossible state", "a possible one"))?,
+            touched: Touched::unknown(geometry),
             geometry,
             words,
             about,
@@ -345,7 +349,7 @@ impl Window {
         if time >= self.now() || self.span() == WindowSpan::Keys {
             return self.insert_bits(digest);
         }
-        let (words, geometry) = (self.words.get_mut()?, self.geometry);
+        let (words, touched, geometry) = (self.words.get_mut()?, &mut self.touched, self.geometry);
         let (ring, lines) = (&mut self.ring, lines_of(geometry, digest));
         let found = slices::find(words, geometry, lines.clone(), ring.answered());
         if ring.is_past(time) {
@@ -364,9 +368,9 @@ impl Window {
             return self.insert_bits(digest);
         };
         let lane = ring.lane_of(age);
-        let before = slices::set(words, geometry, lines, lane);
+        let before = slices::set(words, touched, geometry, lines, lane);
         ring.note_late(age, time, before & lane == 0);
-        clear(words, geometry, ring.clearing());
+        clear(words, touched, geometry, ring.clearing());
         self.about.count(u64::from(found == 0));
         Ok(found == 0)
     }
@@ -386,7 +390,8 @@ impl Window {
     /// If the window was opened read-only.
     pub fn tend(&mut self, words: u64) -> Result<bool> {
         let bits = self.words.get_mut()?;
-        clear(bits, self.geometry, self.ring.clear_some(words));
+        let due = self.ring.clear_some(words);
+        clear(bits, &mut self.touched, self.geometry, due);
         self.ring.turn();
         Ok(!self.ring.is_clean())
     }
@@ -433,9 +438,15 @@ impl Window {
     reason = "the words are in memory, so their indices fit a usize"
 )]
 #[inline(always)]
-fn clear(words: &mut [u64], geometry: WindowGeometry, due: Option<ring::Clearing>) {
+fn clear(
+    words: &mut [u64],
+    touched: &mut Touched,
+    geometry: WindowGeometry,
+    due: Option<ring::Clearing>,
+) {
     if let Some(ring::Clearing { from, to, lanes }) = due {
-        slices::clear(&mut words[from as usize..to as usize], geometry, lanes);
+        let range = from as usize..to as usize;
+        slices::clear(words, touched, geometry, range, lanes);
     }
 }
 
@@ -468,7 +479,7 @@ impl BitsMut for Window {
     /// True if the key was certainly not in the window.
     #[inline]
     fn insert_bits(&mut self, digest: u64) -> Result<bool> {
-        let (words, geometry) = (self.words.get_mut()?, self.geometry);
+        let (words, touched, geometry) = (self.words.get_mut()?, &mut self.touched, self.geometry);
         let (ring, lines) = (&mut self.ring, lines_of(geometry, digest));
         if ring.is_due() {
             ring.turn();
@@ -476,15 +487,15 @@ impl BitsMut for Window {
         if !ring.has_room() && slices::find(words, geometry, lines.clone(), ring.filling()) == 0 {
             let room = ring.make_room();
             if room.is_err() {
-                clear(words, geometry, ring.clearing());
+                clear(words, touched, geometry, ring.clearing());
                 room?;
             }
         }
         let lane = ring.filling();
-        let found = slices::set(words, geometry, lines, lane);
+        let found = slices::set(words, touched, geometry, lines, lane);
         let new = found & ring.answered() == 0;
         ring.note(found & lane == 0);
-        clear(words, geometry, ring.clearing());
+        clear(words, touched, geometry, ring.clearing());
         self.about.count(u64::from(new));
         Ok(new)
     }
