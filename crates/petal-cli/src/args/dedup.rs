@@ -26,15 +26,16 @@ is repeated: delivery is at least once. With -o the file is cut back to the last
 
 With --window a line is dropped if an equal one was seen within the window, whether that was \
 printed or not: each repeat starts the window of its line anew, so a line that never pauses for \
-so long is printed once. Lines are forgotten in steps of a fourteenth of the window, rounded up: a \
-line is never forgotten early, and up to one step late. A window in lines counts the distinct \
-ones of each step. The time is that of arrival, or what --time-field says, in seconds since \
+so long is printed once. Lines are forgotten in steps of a fourteenth of the window, rounded up, \
+up to one step late. A window in lines counts a line once in each step in which it occurs. One in \
+time is planned for -n lines, evenly spread: if more come in a step, the oldest are forgotten \
+early, with a warning. The time is that of arrival, or what --time-field says, in seconds since \
 1970 (such as 1700000000.25) or RFC 3339 (2023-11-14T22:13:20Z); times after 2500 are not \
 read. The window ends at the latest time so far. A line that is older than one before it is \
 forgotten when its own time says. A line without a readable time is printed and not remembered, \
 and so is one whose time lies more than a window before the latest: after a single time far in \
 the future that is all that follow. Both are counted, and a warning at the end says how many \
-there were and which line went ahead. The key is the whole line, its time included, \
+there were, and which line went ahead by more than a window, if one did. The key is the whole line, its time included, \
 unless --field says otherwise."
 )]
 pub(crate) struct DedupArgs {
