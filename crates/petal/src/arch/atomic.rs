@@ -21,7 +21,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::arch::batch::each_ahead;
+use crate::arch::batch::{AHEAD, each_ahead, each_fetched};
+use crate::arch::prefetch::{can_fetch_to_write, prefetch_to_write};
 use crate::arch::probe::{block_index, flags};
 use crate::geometry::{BlockWords, SplitGeometry, lane_bit, lanes, next_region};
 use crate::words::AtomicU64;
@@ -73,7 +74,9 @@ pub(crate) fn contains_all(
 /// changed a bit. Returns how many did.
 ///
 /// Lines are fetched ahead whatever the size: those of a small filter are
-/// often in the cache of another CPU.
+/// often in the cache of another CPU. After a turn of mostly new keys they are
+/// fetched to be written, which spares the locked operations the wait for
+/// that; lines of repeats stay in all caches.
 pub(crate) fn insert_all(
     words: &[AtomicU64],
     geometry: SplitGeometry,
@@ -82,11 +85,16 @@ pub(crate) fn insert_all(
 ) -> u64 {
     dispatch!(geometry, |W, R| {
         let blocks = words.as_chunks::<W>().0;
-        each_ahead(
+        let can_write = can_fetch_to_write();
+        each_fetched(
             blocks.as_ptr(),
             geometry.blocks(),
             digests,
             mask,
+            |new| {
+                let write = can_write && new as usize > AHEAD / 2;
+                move |line| prefetch_to_write(line, write)
+            },
             flags,
             |indices: &[usize; R], lanes: &[u64; R]| {
                 let mut changed = false;

@@ -18,7 +18,7 @@ use crate::geometry::{lanes, next_region};
 /// of them is probed: enough to cover the latency of memory, few enough for
 /// the L1 cache. Divides 64, so that a turn of the ring fills half a word of
 /// the mask.
-const AHEAD: usize = 32;
+pub(crate) const AHEAD: usize = 32;
 
 /// Filters up to this size are asked without fetching ahead: they are in the
 /// L2 cache, or close to it, and independent questions overlap by themselves.
@@ -38,14 +38,20 @@ impl<const R: usize> Place<R> {
         lanes: [0; R],
     };
 
-    /// Locates the blocks of a digest and fetches them.
+    /// Locates the blocks of a digest and fetches them with `fetch`.
     #[inline(always)]
-    fn locate<B>(&mut self, first: *const B, region_blocks: u64, digest: u64) {
+    fn locate<B>(
+        &mut self,
+        first: *const B,
+        region_blocks: u64,
+        digest: u64,
+        fetch: impl Fn(*const B),
+    ) {
         let mut state = digest;
         for region in 0..R {
             self.blocks[region] = block_index(region_blocks, region, state);
             self.lanes[region] = lanes(state);
-            prefetch(first.wrapping_add(self.blocks[region]));
+            fetch(first.wrapping_add(self.blocks[region]));
             state = next_region(state);
         }
     }
@@ -162,12 +168,37 @@ pub(crate) fn each_ahead<B, const R: usize>(
     digests: &[u64],
     mask: &mut [u64],
     flags: impl Fn(&[u8; 64]) -> u64,
+    probe: impl FnMut(&[usize; R], &[u64; R]) -> u8,
+) -> u64 {
+    let fetch_after = |_| prefetch;
+    each_fetched(
+        first,
+        region_blocks,
+        digests,
+        mask,
+        fetch_after,
+        flags,
+        probe,
+    )
+}
+
+/// [`each_ahead`] with another way to fetch a line: that which
+/// `fetch_after(count)` gives, after a turn of the ring with so many bits.
+#[inline(always)]
+pub(crate) fn each_fetched<B, F: Fn(*const B), const R: usize>(
+    first: *const B,
+    region_blocks: u64,
+    digests: &[u64],
+    mask: &mut [u64],
+    fetch_after: impl Fn(u32) -> F,
+    flags: impl Fn(&[u8; 64]) -> u64,
     mut probe: impl FnMut(&[usize; R], &[u64; R]) -> u8,
 ) -> u64 {
     let mut places = [Place::<R>::NONE; AHEAD];
     let (started, mut rest) = digests.split_at(digests.len().min(AHEAD));
+    let mut fetch = fetch_after(0);
     for (place, &digest) in places.iter_mut().zip(started) {
-        place.locate(first, region_blocks, digest);
+        place.locate(first, region_blocks, digest, &fetch);
     }
     let mut count = 0;
     for number in 0..digests.len().div_ceil(AHEAD) {
@@ -177,7 +208,7 @@ pub(crate) fn each_ahead<B, const R: usize>(
         // One probe, one fetch: the memory is never without work.
         for (&digest, (place, value)) in following.iter().zip(places.by_ref()) {
             *value = probe(&place.blocks, &place.lanes);
-            place.locate(first, region_blocks, digest);
+            place.locate(first, region_blocks, digest, &fetch);
         }
         // At the end: what is under way, with nothing left to fetch.
         let turn = (digests.len() - number * AHEAD).min(AHEAD);
@@ -185,6 +216,7 @@ pub(crate) fn each_ahead<B, const R: usize>(
             *value = probe(&place.blocks, &place.lanes);
         }
         let answers = flags(&values) & first_bits(turn);
+        fetch = fetch_after(answers.count_ones());
         count += u64::from(answers.count_ones());
         let at = number * AHEAD;
         mask[at / 64] |= answers << (at % 64);
