@@ -118,6 +118,24 @@ impl AnyFilter {
         }
     }
 
+    /// Inserts every digest of a set of the same origin; what comes of it is
+    /// the same for all sets of the same digests. A Bloom or classic filter
+    /// that was empty then knows how many different digests it holds, and has
+    /// their number as its [`About::insertions`], those included that changed
+    /// no bit. The other kinds take the digests in ascending order.
+    ///
+    /// # Errors
+    /// If the origins differ, or the filter refuses.
+    pub fn fill_from(&mut self, set: DigestSet) -> Result<()> {
+        let was_empty = Contains::about(self).insertions() == Some(0);
+        if was_empty && let Self::Bloom(_) | Self::Classic(_) = self {
+            set.pour_into(self)?;
+            self.meta_mut().insertions = Some(set.len());
+            return Ok(());
+        }
+        set.pour_in_order(self)
+    }
+
     /// Whether a byte key may have been inserted.
     ///
     /// # Errors

@@ -153,7 +153,8 @@ impl About {
     /// How many insertions changed a bit; `None` (unknown) after a union or
     /// an intersection, and in a [`crate::ConcurrentBloom`], which has a
     /// count of its own. A little less than the distinct keys, since a key
-    /// that is falsely "seen" changes none. For a [`crate::Counting`] filter
+    /// that is falsely "seen" changes none, unless they were counted before
+    /// ([`crate::AnyFilter::fill_from`]). For a [`crate::Counting`] filter
     /// it is all insertions, repeats too, less the removals.
     #[must_use]
     pub const fn insertions(&self) -> Option<u64> {

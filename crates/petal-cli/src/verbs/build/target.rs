@@ -142,7 +142,7 @@ impl Target {
     /// Inserts a whole set of keys.
     pub(super) fn pour(&mut self, identity: &Identity, set: DigestSet) -> Result<()> {
         let mut filter = self.make(identity)?;
-        set.pour_in_order(&mut filter)?;
+        filter.fill_from(set)?;
         self.filter = Some(filter);
         Ok(())
     }
