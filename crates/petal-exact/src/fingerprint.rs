@@ -1,10 +1,9 @@
 //! Records to fingerprints: SipHash-1-3 with 128 bits under a random key.
 //!
-//! Owns the key of a run and the two values that stand for no key. The hash is by Aumasson and
-//! Bernstein ("SipHash: a fast short-input PRF", 2012), in the `siphasher` crate.
+//! Owns the key of a run and the two values that stand for no key. The hash is [`Sip128`].
 
 use bytemuck::{Pod, Zeroable};
-use siphasher::sip128::SipHasher13;
+use petal::{Sip128, Sip128Batch};
 
 use crate::error::Error;
 
@@ -41,7 +40,7 @@ impl Fingerprint {
 /// 10^10 records in all.
 #[derive(Clone)]
 pub struct Fingerprinter {
-    hasher: SipHasher13,
+    hasher: Sip128,
 }
 
 impl std::fmt::Debug for Fingerprinter {
@@ -71,7 +70,7 @@ impl Fingerprinter {
 
     pub(crate) fn with_key(key: [u8; 16]) -> Self {
         Self {
-            hasher: SipHasher13::new_with_key(&key),
+            hasher: Sip128::new(key),
         }
     }
 
@@ -80,14 +79,27 @@ impl Fingerprinter {
     #[inline]
     #[must_use]
     pub fn of(&self, key: &[u8]) -> Fingerprint {
-        let hash = self.hasher.hash(key);
+        self.hasher.hash(key).into()
+    }
+
+    /// Appends to `out` the fingerprints of the keys that `fill` pushes, and the
+    /// values, in that order. Faster than [`Self::of`] for many.
+    #[inline]
+    pub fn append(&self, out: &mut Vec<Fingerprint>, fill: impl FnOnce(&mut Fingerprints<'_>)) {
+        self.hasher.append(out, fill);
+    }
+}
+
+/// Keys that are hashed several at once.
+pub type Fingerprints<'a> = Sip128Batch<'a, Fingerprint>;
+
+impl From<[u64; 2]> for Fingerprint {
+    /// Of the halves of a hash, the low one first.
+    #[inline]
+    fn from([low, high]: [u64; 2]) -> Self {
         // The two values with a meaning of their own move elsewhere: one more chance in 2^127.
-        let high = if hash.h2 == 0 && hash.h1 <= 1 {
-            1
-        } else {
-            hash.h2
-        };
-        Fingerprint { high, low: hash.h1 }
+        let high = if high == 0 && low <= 1 { 1 } else { high };
+        Self { high, low }
     }
 }
 

@@ -61,7 +61,7 @@ mod table;
 mod verify;
 
 pub use error::Error;
-pub use fingerprint::{Fingerprint, Fingerprinter};
+pub use fingerprint::{Fingerprint, Fingerprinter, Fingerprints};
 pub use job::{Emit, Job, Kept, Outcome};
 pub use plan::{Method, Operation, Options, Plan, Step, Which};
 pub use scratch::Scratch;

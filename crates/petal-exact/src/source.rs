@@ -100,7 +100,11 @@ impl<T: AsRef<[u8]>> Records for Vec<T> {
     }
 
     fn fingerprints(&self, hasher: &Fingerprinter, out: &mut Vec<Fingerprint>) {
-        out.extend(self.iter().map(|record| hasher.of(record.as_ref())));
+        hasher.append(out, |keys| {
+            for record in self {
+                keys.push(record.as_ref());
+            }
+        });
     }
 
     fn keys(&self, take: &mut dyn FnMut(usize, &[u8])) {

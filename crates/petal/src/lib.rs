@@ -68,6 +68,7 @@ pub mod memory;
 pub mod normalise;
 mod packet;
 mod ribbon;
+mod sip;
 pub mod sizing;
 #[cfg(test)]
 mod testing;
@@ -99,6 +100,7 @@ pub use identity::{About, Attachments, Identity, Labels};
 pub use lock::FileLock;
 pub use packet::PacketFilter;
 pub use ribbon::{Static, StaticBuilder, StaticFilter, StaticGeometry};
+pub use sip::{Sip128, Sip128Batch};
 pub use sizing::Promise;
 pub use traits::{Contains, Count, Insert, Merge, Remove, mask_words};
 pub use typed::Typed;

@@ -9,11 +9,13 @@
 //!
 //! Owns the choice of the kernel. What all kernels share is in [`probe`] (one
 //! digest) and `batch` (many): the kernels import these, and only this module
-//! imports the kernels. [`wide`] compiles other loops for the CPU.
+//! imports the kernels. [`wide`] compiles other loops for the CPU, and [`sip`]
+//! hashes keys in step.
 
 pub(crate) mod batch;
 pub(crate) mod prefetch;
 pub(crate) mod probe;
+pub(crate) mod sip;
 pub(crate) mod wide;
 
 use std::fmt;

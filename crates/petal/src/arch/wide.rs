@@ -96,7 +96,7 @@ fn avx512<W: Work>(work: W, cpu: Avx512) -> W::Result {
 /// Proof that the CPU has what [`has_avx512`] asks for: only [`Avx512::new`]
 /// makes one.
 #[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Avx512(());
 
 #[cfg(target_arch = "x86_64")]

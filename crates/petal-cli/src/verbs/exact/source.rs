@@ -298,20 +298,25 @@ impl Records for LineBatch {
     fn fingerprints(&self, hasher: &Fingerprinter, out: &mut Vec<Fingerprint>) {
         if self.rules.plain {
             let normalisation = &self.rules.normalisation;
-            let keys = self.lines.iter().map(|line| normalisation.trim(line));
-            out.extend(keys.map(|key| hasher.of(key)));
+            hasher.append(out, |keys| {
+                for line in self.lines.iter() {
+                    keys.push(normalisation.trim(line));
+                }
+            });
             return;
         }
         let mut scratch = Vec::new();
         let mut counts = self.counts.get();
-        out.extend(self.lines.iter().map(|line| {
-            match self.rules.key(line, &mut scratch, &mut counts) {
-                Key::Bytes(key) => hasher.of(key),
-                Key::Int(key) => hasher.of(&key),
-                Key::None => Fingerprint::UNLIKE_ANY,
-                Key::LeftOut => Fingerprint::LEFT_OUT,
+        hasher.append(out, |keys| {
+            for line in self.lines.iter() {
+                match self.rules.key(line, &mut scratch, &mut counts) {
+                    Key::Bytes(key) => keys.push(key),
+                    Key::Int(key) => keys.push(&key),
+                    Key::None => keys.push_value(Fingerprint::UNLIKE_ANY),
+                    Key::LeftOut => keys.push_value(Fingerprint::LEFT_OUT),
+                }
             }
-        }));
+        });
         self.counts.set(counts);
         self.hashed.set(true);
     }
