@@ -393,6 +393,48 @@ fn a_killed_run_leaves_the_old_output() {
     assert_eq!(std::fs::read(folder.path("out")).unwrap(), b"old\n");
 }
 
+/// A line that is in a newer generation than its own time's takes no room, so a
+/// full window neither stops at it nor counts it as not remembered.
+#[test]
+fn a_late_repeat_does_not_fill_a_window() {
+    let folder = Folder::new();
+    // 14 generations and the one that is being filled, of 100 each: all full.
+    let first: String = (0..100).map(|i| format!("5,{i}\n")).collect();
+    let rest: String = (100..1500).map(|i| format!("300,{i}\n")).collect();
+    let line = "dedup log --window 1h --time-field 1 --field 2 --delimiter , -n 1400 \
+                --summary json --when-full";
+    // Of the newest generation, of one between, and of the oldest, each at a time of the oldest.
+    let repeats = "6,1499\n7,700\n8,5\n";
+    folder.file("log", format!("{first}{rest}{repeats}"));
+    let ran = folder.petal(&format!("{line} stop")).ends_with(0);
+    assert_eq!(ran.stdout, format!("{first}{rest}").as_bytes());
+    assert_eq!(ran.json("repeated"), 3.0);
+    let ran = folder.petal(&format!("{line} pass")).ends_with(0);
+    assert_eq!((ran.json("repeated"), ran.json("passed")), (3.0, 0.0));
+    // A new one stops it, whatever its time, and so does one that would have to be
+    // remembered for longer than its generation is.
+    for last in ["9,new", "300,new", "300,5"] {
+        folder.file("log", format!("{first}{rest}{repeats}{last}\n"));
+        let ran = folder.petal(&format!("{line} stop"));
+        let ran = ran.refused(&["window of 1 h is full"]);
+        assert_eq!(ran.stdout, format!("{first}{rest}").as_bytes(), "{last}");
+        assert_eq!(ran.json("lines"), 1503.0);
+    }
+}
+
+/// Also in a full window a repeat starts the window of its line anew.
+#[test]
+fn repeats_in_a_full_window_are_remembered() {
+    let folder = Folder::new();
+    let burst: String = (0..1500).map(|i| format!("5,{i}\n")).collect();
+    folder.file("log", format!("{burst}200,1499\n3799,1499\n"));
+    let line = "dedup log --window 1h --time-field 1 --field 2 --delimiter , -n 1400 --when-full";
+    for what in ["stop", "pass", "loosen"] {
+        let ran = folder.petal(&format!("{line} {what}")).ends_with(0);
+        assert_eq!(ran.stdout, burst.as_bytes(), "{what}");
+    }
+}
+
 #[test]
 fn what_does_not_go_with_a_window_is_refused() {
     let folder = Folder::new();

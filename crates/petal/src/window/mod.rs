@@ -406,6 +406,17 @@ impl Window {
         Ok(self.age_bits(digest.bits))
     }
 
+    /// Whether inserting a digest at a time, which is now or earlier, would take
+    /// no room, as far as the window now reaches back: it is in the generation of that
+    /// time, or in one that is remembered for longer.
+    ///
+    /// # Errors
+    /// As for [`Self::age_digest`].
+    pub fn is_remembered_at(&self, digest: Digest, time: u64) -> Result<bool> {
+        let age = self.age_digest(digest)?;
+        Ok(age.is_some_and(|age| age as usize <= self.ring.age_at(time)))
+    }
+
     fn age_bits(&self, digest: u64) -> Option<u32> {
         let found = self.find(digest, self.ring.answered());
         (found != 0).then(|| self.ring.age(found))

@@ -457,6 +457,14 @@ impl Ring {
         age.unwrap_or(generations.len() - 1)
     }
 
+    /// The age of the generation that keys of a time, now or earlier, belong to.
+    pub(super) fn age_at(&self, time: u64) -> usize {
+        match time < self.state.now {
+            true => self.age_of(time),
+            false => 0,
+        }
+    }
+
     /// The age of the generation for a key of an earlier time that is in the window.
     pub(super) fn age_back_to(&mut self, time: u64) -> usize {
         self.reach_back(time);
@@ -509,10 +517,7 @@ impl Ring {
     /// Keys that a time window takes at a time, now or earlier, before it is
     /// overloaded.
     pub(super) fn room_at(&self, time: u64) -> u64 {
-        let taken = match time < self.state.now {
-            true => &self.state.generations[..=self.age_of(time)],
-            false => &self.state.generations[..1],
-        };
+        let taken = &self.state.generations[..=self.age_at(time)];
         let next = match self.may_shorten() && self.can_begin() {
             true => self.capacity,
             false => 0,

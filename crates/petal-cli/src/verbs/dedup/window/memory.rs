@@ -144,12 +144,8 @@ impl Memory {
     fn take_one(&mut self, digests: &Digests, at: usize, time: u64) -> Result<One> {
         if self.window.room_at(time) == 0
             && let Some(digest) = digests.get(at)
+            && !self.window.is_remembered_at(digest, time)?
         {
-            let age = self.window.age_digest(digest)?;
-            // One that is in the newest generation takes no room.
-            if age == Some(0) {
-                return Ok(One::Old);
-            }
             if self.when_full == WhenFull::Stop {
                 return Ok(One::Full);
             }
