@@ -383,6 +383,14 @@ impl KeyedLines {
         line
     }
 
+    /// The lines of all digests, in order.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = usize> {
+        let mut without = self.without.iter().map(|&(line, _)| line).peekable();
+        (0..)
+            .filter(move |line| without.next_if_eq(line).is_none())
+            .take(self.digests.len())
+    }
+
     /// From a mask over the digests to one over the first `lines` lines;
     /// lines without a digest are 0.
     pub(crate) fn by_line(&self, mask: &[u64], lines: usize, into: &mut Vec<u64>) {

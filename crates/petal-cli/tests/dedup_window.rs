@@ -1,6 +1,6 @@
 //! `petal dedup --window`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::process::Stdio;
 
@@ -15,64 +15,107 @@ fn random(state: &mut u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Whatever is drawn from few keys and from many, against the last place of
-/// each key: a repeat within the window is never printed, a line from before
-/// the window and a generation always.
-#[test]
-fn a_window_of_lines_has_the_last_ones() {
-    const WINDOW: u64 = 1400;
-    let mut state = 7;
-    let keys: Vec<u64> = (0..60_000)
-        .map(|_| {
-            let wide = !random(&mut state).is_multiple_of(3);
-            random(&mut state) % if wide { 6000 } else { 60 }
-        })
-        .collect();
-    let text: String = keys.iter().map(|key| format!("{key}\n")).collect();
-    let window = WINDOW.to_string();
-    let ran = run_with(
-        ["dedup", "--window", &window, "--summary", "json"],
-        text.as_bytes(),
-    );
-    let ran = ran.ends_with(0);
-    let printed = String::from_utf8(ran.stdout.clone()).unwrap();
+/// Lines whose last place is known, against what a window printed of them: a
+/// repeat within the last `window` lines never, a line from before them and a
+/// step always. Returns how often a line was forgotten and how many new ones
+/// were wrongly dropped.
+fn judge(keys: &[Option<u64>], printed: &[u8], window: usize) -> (u32, u32) {
+    let printed = std::str::from_utf8(printed).unwrap();
     let mut printed = printed.lines().peekable();
     let mut last: HashMap<u64, usize> = HashMap::new();
-    let (mut new, mut forgotten, mut wrong) = (0, 0, 0);
+    let (mut forgotten, mut wrong) = (0, 0);
     for (at, key) in keys.iter().enumerate() {
-        // Distinct lines in between are what the window counts.
-        let between = last.insert(*key, at).map(|before| {
-            let mut between: Vec<u64> = keys[before + 1..at].to_vec();
-            between.sort_unstable();
-            between.dedup();
-            (at - before, between.len() as u64)
-        });
+        let Some(key) = key else {
+            continue;
+        };
+        let before = last.insert(*key, at).map(|before| at - before);
         let was_printed = printed.next_if(|line| *line == key.to_string()).is_some();
-        match between {
+        match before {
             None => wrong += u32::from(!was_printed),
-            Some((lines, _)) if lines as u64 <= WINDOW => {
+            Some(lines) if lines <= window => {
                 assert!(!was_printed, "line {at} came {lines} lines before");
             }
-            // Each key counts once a generation, so at least this often.
-            Some((_, distinct)) if distinct > WINDOW + WINDOW / 14 + 1 => {
+            Some(lines) if lines >= window + window.div_ceil(14) => {
                 wrong += u32::from(!was_printed);
                 forgotten += 1;
             }
             Some(_) => {}
         }
-        new += u64::from(was_printed);
     }
     assert_eq!(printed.next(), None);
-    assert!(forgotten > 1000, "{forgotten}");
-    assert_eq!(ran.json_count("unique") as u64, new);
-    assert_eq!(
-        ran.json_count("unique") + ran.json_count("repeated"),
-        keys.len()
-    );
-    // New lines at up to 1e-6 each; three wrong ones are as rare as 5 sigma.
-    let expected = ran.json("expected_dropped");
-    assert!((0.005..0.034).contains(&expected), "{expected}");
-    assert!(wrong <= 2, "{wrong}");
+    (forgotten, wrong)
+}
+
+/// Whatever is drawn from few keys and from many: all lines count, also
+/// repeats of what is in the window, and those that are left out.
+#[test]
+fn a_window_of_lines_has_the_last_ones() {
+    let mut state = 7;
+    let keys: Vec<Option<u64>> = (0..60_000)
+        .map(|_| match random(&mut state) % 12 {
+            0 => None, // an empty line
+            1..5 => Some(random(&mut state) % 60),
+            _ => Some(random(&mut state) % 6000),
+        })
+        .collect();
+    let line = |key: &Option<u64>| key.map_or_else(|| "\n".to_owned(), |key| format!("{key}\n"));
+    let text: String = keys.iter().map(line).collect();
+    for window in [5, 14, 15, 200, 1400, 9001] {
+        let mut outputs = Vec::new();
+        for threads in ["1", "3"] {
+            let flags =
+                format!("dedup --window {window} --skip-empty --summary json -p 1e-6 -j {threads}");
+            let args: Vec<&str> = flags.split(' ').collect();
+            let ran = run_with(&args, text.as_bytes()).ends_with(0);
+            let (forgotten, wrong) = judge(&keys, &ran.stdout, window);
+            assert!(forgotten > 1000, "{window}: {forgotten}");
+            // New lines at up to 1e-6 each; three wrong ones are as rare as 5 sigma.
+            assert!(wrong <= 2, "{window}: {wrong}");
+            let printed = ran.stdout.iter().filter(|&&byte| byte == b'\n').count();
+            assert_eq!(ran.json_count("unique"), printed);
+            let keyed = keys.iter().flatten().count();
+            assert_eq!(ran.json_count("unique") + ran.json_count("repeated"), keyed);
+            assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+            let expected = ran.json("expected_dropped");
+            assert!((0.0..0.05).contains(&expected), "{expected}");
+            outputs.push(ran.stdout);
+        }
+        assert_eq!(outputs[0], outputs[1]);
+    }
+}
+
+/// One line over and over moves a window of lines on as others do.
+#[test]
+fn repeats_move_a_window_of_lines_on() {
+    let text = format!("a\n{}a\n", "beat\n".repeat(2000));
+    for (window, printed) in [("1k", "a\nbeat\na\n"), ("2001", "a\nbeat\n")] {
+        let ran = run_with(["dedup", "--window", window], text.as_bytes()).ends_with(0);
+        assert_eq!(String::from_utf8(ran.stdout).unwrap(), printed, "{window}");
+    }
+}
+
+/// Lines of other parts count as well: with `--part` a window of lines is no longer.
+#[test]
+fn lines_of_other_parts_move_a_window_of_lines_on() {
+    const WINDOW: usize = 2000;
+    let mut state = 3;
+    let keys: Vec<u64> = (0..20_000).map(|_| random(&mut state) % 6000).collect();
+    let text: String = keys.iter().map(|key| format!("{key}\n")).collect();
+    let mut of_some_part = 0;
+    for part in ["1/3", "2/3", "3/3"] {
+        let ran = run_with(["dedup", "--window", "2k", "--part", part], text.as_bytes());
+        let printed = ran.ends_with(0).stdout;
+        let lines = std::str::from_utf8(&printed).unwrap().lines();
+        let of_part: HashSet<u64> = lines.map(|line| line.parse().unwrap()).collect();
+        of_some_part += of_part.len();
+        let keys: Vec<Option<u64>> = keys
+            .iter()
+            .map(|key| of_part.contains(key).then_some(*key))
+            .collect();
+        let (forgotten, wrong) = judge(&keys, &printed, WINDOW);
+        assert!(forgotten > 1000 && wrong <= 2, "{forgotten} {wrong}");
+    }
+    assert_eq!(of_some_part, keys.iter().collect::<HashSet<_>>().len());
 }
 
 /// The same by time, with a clock that jumps.
@@ -280,7 +323,7 @@ fn small_windows_are_exact() {
     folder.file("list", "a\na\nb\na\nb\nb\na\nc\nb\na\n");
     for (window, expected) in [
         (1, "a\nb\na\nb\na\nc\nb\na\n"),
-        (2, "a\nb\nc\nb\na\n"),
+        (2, "a\nb\na\nc\nb\na\n"),
         (3, "a\nb\nc\n"),
     ] {
         let ran = folder
@@ -331,6 +374,48 @@ fn a_full_window_does_what_it_is_told() {
         .petal("dedup slow --window 1h --time-field 1 --field 2 --delimiter , -n 1400 --when-full stop --summary json")
         .ends_with(0);
     assert_eq!((ran.json("unique"), ran.json("passed")), (6000.0, 0.0));
+}
+
+/// A line that is in a newer generation than its own time's takes no room, so a
+/// full window neither stops at it nor counts it as not remembered.
+#[test]
+fn a_late_repeat_does_not_fill_a_window() {
+    let folder = Folder::new();
+    // 14 generations and the one that is being filled, of 100 each: all full.
+    let first: String = (0..100).map(|i| format!("5,{i}\n")).collect();
+    let rest: String = (100..1500).map(|i| format!("300,{i}\n")).collect();
+    let line = "dedup log --window 1h --time-field 1 --field 2 --delimiter , -n 1400 \
+                --summary json --when-full";
+    // Of the newest generation, of one between, and of the oldest, each at a time of the oldest.
+    let repeats = "6,1499\n7,700\n8,5\n";
+    folder.file("log", format!("{first}{rest}{repeats}"));
+    let ran = folder.petal(&format!("{line} stop")).ends_with(0);
+    assert_eq!(ran.stdout, format!("{first}{rest}").as_bytes());
+    assert_eq!(ran.json("repeated"), 3.0);
+    let ran = folder.petal(&format!("{line} pass")).ends_with(0);
+    assert_eq!((ran.json("repeated"), ran.json("passed")), (3.0, 0.0));
+    // A new one stops it, whatever its time, and so does one that would have to be
+    // remembered for longer than its generation is.
+    for last in ["9,new", "300,new", "300,5"] {
+        folder.file("log", format!("{first}{rest}{repeats}{last}\n"));
+        let ran = folder.petal(&format!("{line} stop"));
+        let ran = ran.refused(&["window of 1 h is full"]);
+        assert_eq!(ran.stdout, format!("{first}{rest}").as_bytes(), "{last}");
+        assert_eq!(ran.json("lines"), 1503.0);
+    }
+}
+
+/// Also in a full window a repeat starts the window of its line anew.
+#[test]
+fn repeats_in_a_full_window_are_remembered() {
+    let folder = Folder::new();
+    let burst: String = (0..1500).map(|i| format!("5,{i}\n")).collect();
+    folder.file("log", format!("{burst}200,1499\n3799,1499\n"));
+    let line = "dedup log --window 1h --time-field 1 --field 2 --delimiter , -n 1400 --when-full";
+    for what in ["stop", "pass", "loosen"] {
+        let ran = folder.petal(&format!("{line} {what}")).ends_with(0);
+        assert_eq!(ran.stdout, burst.as_bytes(), "{what}");
+    }
 }
 
 #[test]
@@ -391,48 +476,6 @@ fn a_killed_run_leaves_the_old_output() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(std::fs::read(folder.path("out")).unwrap(), b"old\n");
-}
-
-/// A line that is in a newer generation than its own time's takes no room, so a
-/// full window neither stops at it nor counts it as not remembered.
-#[test]
-fn a_late_repeat_does_not_fill_a_window() {
-    let folder = Folder::new();
-    // 14 generations and the one that is being filled, of 100 each: all full.
-    let first: String = (0..100).map(|i| format!("5,{i}\n")).collect();
-    let rest: String = (100..1500).map(|i| format!("300,{i}\n")).collect();
-    let line = "dedup log --window 1h --time-field 1 --field 2 --delimiter , -n 1400 \
-                --summary json --when-full";
-    // Of the newest generation, of one between, and of the oldest, each at a time of the oldest.
-    let repeats = "6,1499\n7,700\n8,5\n";
-    folder.file("log", format!("{first}{rest}{repeats}"));
-    let ran = folder.petal(&format!("{line} stop")).ends_with(0);
-    assert_eq!(ran.stdout, format!("{first}{rest}").as_bytes());
-    assert_eq!(ran.json("repeated"), 3.0);
-    let ran = folder.petal(&format!("{line} pass")).ends_with(0);
-    assert_eq!((ran.json("repeated"), ran.json("passed")), (3.0, 0.0));
-    // A new one stops it, whatever its time, and so does one that would have to be
-    // remembered for longer than its generation is.
-    for last in ["9,new", "300,new", "300,5"] {
-        folder.file("log", format!("{first}{rest}{repeats}{last}\n"));
-        let ran = folder.petal(&format!("{line} stop"));
-        let ran = ran.refused(&["window of 1 h is full"]);
-        assert_eq!(ran.stdout, format!("{first}{rest}").as_bytes(), "{last}");
-        assert_eq!(ran.json("lines"), 1503.0);
-    }
-}
-
-/// Also in a full window a repeat starts the window of its line anew.
-#[test]
-fn repeats_in_a_full_window_are_remembered() {
-    let folder = Folder::new();
-    let burst: String = (0..1500).map(|i| format!("5,{i}\n")).collect();
-    folder.file("log", format!("{burst}200,1499\n3799,1499\n"));
-    let line = "dedup log --window 1h --time-field 1 --field 2 --delimiter , -n 1400 --when-full";
-    for what in ["stop", "pass", "loosen"] {
-        let ran = folder.petal(&format!("{line} {what}")).ends_with(0);
-        assert_eq!(ran.stdout, burst.as_bytes(), "{what}");
-    }
 }
 
 #[test]

@@ -69,9 +69,10 @@ pub(crate) struct BuildArgs {
     #[arg(long)]
     pub(crate) minimal: bool,
 
-    /// With --kind window: how much it remembers, in lines (50k, 1M) or time
+    /// With --kind window: how much it remembers, in lines that are added (50k, 1M;
+    /// one that repeats within a fourteenth of them counts once) or time
     /// (90s, 30m, 24h, 7d). A window of time needs -n: the most distinct lines
-    /// that come within it.
+    /// that come within it, evenly spread.
     #[arg(long, value_name = "SPAN", allow_negative_numbers = true)]
     pub(crate) window: Option<String>,
 

@@ -27,9 +27,10 @@ is repeated: delivery is at least once. With -o the file is cut back to the last
 With --window a line is dropped if an equal one was seen within the window, whether that was \
 printed or not: each repeat starts the window of its line anew, so a line that never pauses for \
 so long is printed once. Lines are forgotten in steps of a fourteenth of the window, rounded up, \
-up to one step late. A window in lines counts a line once in each step in which it occurs. One in \
-time is planned for -n lines, evenly spread: if more come in a step, the oldest are forgotten \
-early, with a warning. The time is that of arrival, or what --time-field says, in seconds since \
+up to one step late. A window in lines counts every line of the input: repeats, lines that are \
+left out, and those of other parts too. One in \
+time is planned for -n distinct lines, evenly spread: if more than a fourteenth of them come in a \
+step, the oldest may be forgotten early, with a warning. The time is that of arrival, or what --time-field says, in seconds since \
 1970 (such as 1700000000.25) or RFC 3339 (2023-11-14T22:13:20Z); times after 2500 are not \
 read. The window ends at the latest time so far. A line that is older than one before it is \
 forgotten when its own time says. A line without a readable time is printed and not remembered, \
@@ -68,8 +69,8 @@ pub(crate) struct DedupArgs {
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) items: Option<String>,
 
-    /// Drop only lines that were seen within about the last so many distinct
-    /// lines (50k, 1M) or stretch of time (90s, 30m, 24h, 7d) [default of -p: 1e-6].
+    /// Drop only lines that were seen within the last so many lines of the
+    /// input (50k, 1M) or stretch of time (90s, 30m, 24h, 7d) [default of -p: 1e-6].
     #[arg(long, value_name = "SPAN", allow_negative_numbers = true)]
     pub(crate) window: Option<String>,
 

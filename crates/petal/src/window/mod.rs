@@ -40,11 +40,16 @@ use slices::Touched;
 /// * No call stalls: an insertion clears a few words of what has expired, and
 ///   never a whole generation.
 ///
-/// A window of **keys** remembers the last `n` of them. An insertion makes a key
-/// new again: its window starts anew. A key is counted once for each generation
-/// (one part in 14 of the window, unless asked otherwise) in which it is
-/// inserted. Whoever wants a key's first insertion alone to count asks first,
-/// and inserts what is absent: then repeats take no room at all.
+/// A window of **keys** remembers the keys of the last `n` insertions, or more: an
+/// insertion of a key that the generation being filled (one part in 14 of the
+/// window, unless asked otherwise) already has does not count. One that comes back
+/// counts once in each generation, so that fewer than `n` distinct keys may be
+/// remembered; never more than `n` and a generation. An insertion makes a key new
+/// again: its window starts anew. Whoever wants a key's first insertion alone to
+/// count asks first, and inserts what is absent: then it is the last `n` distinct keys,
+/// by their first insertion. Whoever wants all insertions to count makes a window of
+/// time of which the clock counts them: then it is the last `n`, and at most a generation
+/// more.
 ///
 /// A window of **time** remembers the keys of the last `ticks`, in whatever
 /// unit the caller counts. The library reads no clock: [`Self::advance`] tells

@@ -274,6 +274,45 @@ fn windows_of_keys_forget_no_later_than_a_generation() {
 }
 
 /// Hits among absent keys are as many as expected, within 5 sigma.
+/// What repeats do to a window of keys: those within a generation do not count, those
+/// in further ones do.
+#[test]
+fn repeats_count_once_a_generation_in_windows_of_keys() {
+    let insertions_survived = |distinct: i64| {
+        let mut filter = window(WindowSpan::Keys, 1400, 1e-9, 14);
+        let first = mix_int(-1, 0);
+        filter.insert_bits(first).unwrap();
+        let came = (0..100_000i64).take_while(|i| {
+            filter.insert_bits(mix_int(i % distinct, 0)).unwrap();
+            filter.contains_bits(first)
+        });
+        came.count()
+    };
+    // Fewer than a generation: it is never full.
+    assert_eq!(insertions_survived(50), 100_000);
+    // More than a generation: each round of them counts in full, but for what a
+    // generation has of it twice.
+    for distinct in [101, 300, 1000, 5000] {
+        let survived = insertions_survived(distinct);
+        assert!((1400..=1500).contains(&survived), "{distinct}: {survived}");
+    }
+    // As a clock: all count, and a key is forgotten after the window and a
+    // generation at the latest.
+    for distinct in [1, 50, 300, 5000] {
+        let mut filter = window(time(1400, Overload::Shorten), 1400, 1e-9, 14);
+        let first = mix_int(-1, 0);
+        filter.insert_bits_at(first, 0).unwrap();
+        for i in 1..=1500u64 {
+            let key = i.cast_signed() % distinct;
+            filter.insert_bits_at(mix_int(key, 0), i).unwrap();
+            while filter.tend(u64::MAX).unwrap() {}
+            assert!(i > 1400 || filter.contains_bits(first), "{i}");
+        }
+        assert!(!filter.contains_bits(first));
+        assert_eq!(filter.shortened(), 0);
+    }
+}
+
 fn assert_error(filter: &Window, expected: f64, asked: i64, what: &str) {
     let hits = (0..asked)
         .filter(|&key| filter.contains_bits(mix_int(-1 - key, 5)))

@@ -74,8 +74,27 @@ impl Memory {
         Ok(())
     }
 
-    /// Takes digests of a batch of one time, which is in the window (any for a window of
-    /// lines), in order: bit `i` of `fresh` becomes 1 where digest
+    /// A time before which the passing of time changes no answer: no step
+    /// begins, and nothing leaves the window. At least the next one.
+    pub(super) fn steady_until(&self) -> u64 {
+        let WindowSpan::Time { ticks, .. } = self.window.span() else {
+            return u64::MAX;
+        };
+        let step = ticks.div_ceil(u64::from(self.window.geometry().generations()));
+        let mut generations = (0..).map_while(|age| self.window.generation(age));
+        let next = generations
+            .next()
+            .map_or(0, |filling| filling.first.saturating_add(step));
+        let leaves = generations
+            .filter(|generation| generation.keys > 0)
+            .map(|generation| generation.last.saturating_add(ticks).saturating_add(1))
+            .filter(|&leaves| leaves > self.window.now());
+        leaves
+            .fold(next, u64::min)
+            .max(self.window.now().saturating_add(1))
+    }
+
+    /// Takes digests of a batch of one time, which is in the window, in order: bit `i` of `fresh` becomes 1 where digest
     /// `i` was not seen within the window. Returns where it stopped: before
     /// the end of `run` if the window is full and the run is to end.
     pub(super) fn take(
@@ -134,10 +153,7 @@ impl Memory {
     /// Whether the window could get full within so many further lines, where
     /// that matters.
     fn may_be_full_after(&self, lines: u64, time: u64) -> bool {
-        if self.when_full == WhenFull::Loosen || self.window.span() == WindowSpan::Keys {
-            return false;
-        }
-        self.window.room_at(time) < lines
+        self.when_full != WhenFull::Loosen && self.window.room_at(time) < lines
     }
 
     /// Takes a digest near the moment at which the window is full.
@@ -150,6 +166,7 @@ impl Memory {
                 return Ok(One::Full);
             }
             self.passed += 1;
+            let age = self.window.age_digest(digest)?;
             return Ok(if age.is_none() { One::New } else { One::Old });
         }
         self.part.clear();

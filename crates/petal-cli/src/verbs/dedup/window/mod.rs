@@ -20,7 +20,7 @@ use super::emit::{Emit, Verdicts};
 use super::{Totals, places};
 use crate::args::{DedupArgs, WhenFull};
 use crate::input::Batch;
-use crate::keys::{self, Keys, NoKey, Part};
+use crate::keys::{self, KeyedLines, Keys, NoKey, Part};
 use crate::mask;
 use crate::params;
 use crate::report::{self, Table, figure, probability};
@@ -142,13 +142,13 @@ impl Plan {
     }
 
     fn window(&self) -> Result<Window> {
-        let span = match self.span {
-            Span::Lines(_) => WindowSpan::Keys,
-            Span::Time(ticks) => WindowSpan::Time {
-                ticks,
-                // What else is asked for is decided before it comes to that.
-                overload: Overload::Shorten,
-            },
+        // A window of lines has a clock that counts them: what the library calls a
+        // window of keys does not count all repeats.
+        let (Span::Lines(ticks) | Span::Time(ticks)) = self.span;
+        let span = WindowSpan::Time {
+            ticks,
+            // What else is asked for is decided before it comes to that.
+            overload: Overload::Shorten,
         };
         let identity = self.identity.clone();
         Ok(Window::with_geometry(
@@ -300,8 +300,11 @@ impl<'a> Run<'a> {
     fn take(&mut self, batch: &Batch, lines: &StampedLines, place: &Place) -> Result<usize> {
         let digests = lines.keyed.digests();
         let count = digests.len();
-        if self.plan.time.is_none() {
-            let now = self.arrival().unwrap_or(0);
+        if let Span::Lines(_) = self.plan.span {
+            self.take_by_number(&lines.keyed)?;
+            return Ok(count);
+        }
+        if let Some(now) = self.arrival() {
             self.memory.advance(now)?;
             return self.memory.take(digests, 0..count, now, &mut self.fresh);
         }
@@ -349,6 +352,29 @@ impl<'a> Run<'a> {
             }
         }
         Ok(count)
+    }
+
+    /// Takes the digests of a batch for a window of lines. The time of a line is its
+    /// number in the whole input; those of lines that make no difference to each other
+    /// are told at once.
+    fn take_by_number(&mut self, keyed: &KeyedLines) -> Result<()> {
+        let first = self.totals.lines;
+        let mut numbers = keyed.lines().map(|line| first + line as u64).peekable();
+        let mut start = 0;
+        while let Some(number) = numbers.next() {
+            self.memory.advance(number)?;
+            let steady = self.memory.steady_until();
+            let (mut last, mut end) = (number, start + 1);
+            while let Some(number) = numbers.next_if(|&number| number < steady) {
+                (last, end) = (number, end + 1);
+            }
+            self.memory.advance(last)?;
+            let run = start..end;
+            self.memory
+                .take(keyed.digests(), run, last, &mut self.fresh)?;
+            start = end;
+        }
+        Ok(())
     }
 
     /// Remembers the last line before any late one whose time put all before it out of the
