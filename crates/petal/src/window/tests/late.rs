@@ -54,6 +54,55 @@ fn late_keys_are_forgotten_when_their_time_says() {
     }
 }
 
+/// Without anybody who tends, few keys a generation leave clearing behind. A late key
+/// then stays longer than its time says, but no longer than one that came at the
+/// same moment with the present time; and a generation goes on for no more insertions
+/// than a pass over the words takes.
+#[test]
+fn late_keys_of_a_window_that_nobody_tends_go_with_present_ones() {
+    const TICKS: u64 = 1400;
+    let mut filter = window(time(TICKS, Overload::Shorten), 100_000, 1e-9, 14);
+    let pass = filter.geometry().words().div_ceil(4096);
+    let (mut longer, mut overdue, mut most_overdue) = (0u64, 0u64, 0u64);
+    let mut pairs: Vec<(i64, i64, u64)> = Vec::new();
+    let mut now = 10_000;
+    for step in 0..3000i64 {
+        let random = mix_int(step, 7);
+        now += random % 20;
+        filter.advance(now);
+        let (late, present) = (2 * step, 2 * step + 1);
+        let at = now - (random >> 32) % TICKS;
+        for (key, at) in [(late, at), (present, now)] {
+            let due = filter.ring.is_due();
+            filter.insert_bits_at(mix_int(key, 0), at).unwrap();
+            overdue = if due && filter.ring.is_due() {
+                overdue + 1
+            } else {
+                0
+            };
+            most_overdue = most_overdue.max(overdue);
+        }
+        pairs.push((late, present, at));
+        // What is long gone is looked at once more, and then no longer.
+        if step % 10 == 0 {
+            pairs.retain(|&(late, present, at)| {
+                let [late, present] =
+                    [late, present].map(|key| filter.contains_bits(mix_int(key, 0)));
+                assert!(late || at < now.saturating_sub(TICKS));
+                assert!(present || !late, "a late key outlives a present one");
+                longer += u64::from(late && at + TICKS + TICKS.div_ceil(14) <= now);
+                late || present
+            });
+        }
+    }
+    assert!(longer > 100, "{longer}");
+    assert!(
+        (2..=pass).contains(&most_overdue),
+        "{most_overdue} of {pass}"
+    );
+    assert_eq!(filter.shortened(), 0);
+}
+
 /// Late keys at the very edge of the window begin no generation each, all of which
 /// would have to be cleared.
 #[test]
