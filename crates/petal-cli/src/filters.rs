@@ -120,6 +120,16 @@ pub(crate) fn counted_keys(filter: &AnyFilter) -> Option<u64> {
     }
 }
 
+/// What [`counted_keys`] counts, for people.
+pub(crate) const fn counted_name(filter: &AnyFilter) -> &'static str {
+    match filter {
+        // Keys that share one count once.
+        AnyFilter::Deletable(_) => "different fingerprints",
+        AnyFilter::DigestSet(_) => "different digests",
+        _ => "keys",
+    }
+}
+
 /// Why a filter of a kind, made for `items` keys, took no further key, before
 /// anything was written.
 pub(crate) fn not_taken(kind: Kind, items: u64, error: Error) -> anyhow::Error {

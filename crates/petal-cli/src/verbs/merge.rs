@@ -101,7 +101,10 @@ fn merge_foreign(
 fn summary(merged: &AnyFilter, filters: usize, started: Instant) -> Table {
     let mut table = Table::default();
     table.count("filters", "filters", filters as u64);
-    table.estimate("estimated_keys", "keys, about", merged.estimated_len());
+    match filters::counted_keys(merged) {
+        Some(keys) => table.count("estimated_keys", filters::counted_name(merged), keys),
+        None => table.estimate("estimated_keys", "keys, about", merged.estimated_len()),
+    }
     if let Some(promise) = merged.about().promise() {
         table.count("capacity", "made for", promise.items);
     }
