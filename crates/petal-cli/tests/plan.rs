@@ -62,6 +62,22 @@ fn large_sizes_are_computed_in_full() {
     }
 }
 
+/// What counts of repeats may take is named beside the size without them.
+#[test]
+fn a_quotient_filter_is_planned_with_its_doubling() {
+    let folder = Folder::new();
+    let answer = folder.json("plan -n 1M -p 1e-4 --json");
+    let row = kind(&answer, "deletable");
+    let [bytes, doubling] =
+        ["bytes", "bytes_while_doubling"].map(|field| row[field].as_f64().unwrap());
+    // Twice the slots of a bit less, beside the old ones.
+    assert!((2.8..3.0).contains(&(doubling / bytes)), "{row}");
+    assert!(kind(&answer, "bloom")["bytes_while_doubling"].is_null());
+    let text = folder.petal("plan -n 1M -p 1e-4").ends_with(0).stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("it doubles, and holds 5.8 MiB"), "{text}");
+}
+
 #[test]
 fn k_is_for_the_classic_filter() {
     let folder = Folder::new();

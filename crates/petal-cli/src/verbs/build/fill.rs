@@ -130,8 +130,18 @@ impl Fill<'_> {
     }
 
     fn announce(&self, shape: &Shape, items: u64, after: &str) {
+        let most = match shape.most_bytes(self.usable) {
+            Some(most) if most > shape.bytes() => {
+                format!(
+                    "; counts of repeats take it to at most {}",
+                    format_size(most)
+                )
+            }
+            Some(_) => "; the memory holds no counts beyond that size".to_owned(),
+            None => String::new(),
+        };
         let plan = format!(
-            "{} of {} for {} keys at an error of {}{after}",
+            "{} of {} for {} keys at an error of {}{after}{most}",
             shape.name(),
             format_size(shape.bytes()),
             format_count(items),

@@ -58,6 +58,23 @@ impl Shape {
         }
     }
 
+    /// Bytes that are held at most within `usable` ones, where counts may make the
+    /// filter larger: old and new table while they double it.
+    pub(super) fn most_bytes(&self, usable: u64) -> Option<u64> {
+        let Self::Deletable(geometry) = self else {
+            return None;
+        };
+        let (mut most, mut geometry) = (geometry.bytes(), *geometry);
+        while let Some(doubled) = geometry.doubled() {
+            let both = geometry.bytes().saturating_add(doubled.bytes());
+            if both > usable {
+                break;
+            }
+            (most, geometry) = (both, doubled);
+        }
+        Some(most)
+    }
+
     /// The name for people.
     pub(super) const fn name(&self) -> &'static str {
         match self {

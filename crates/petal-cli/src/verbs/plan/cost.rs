@@ -40,6 +40,8 @@ pub(super) struct Cost {
     /// Cache lines that the answer "yes" reads at most.
     pub(super) lines: u32,
     pub(super) stages: Option<u32>,
+    /// Bytes that it holds while counts of repeats double it.
+    pub(super) doubling: Option<u64>,
 }
 
 impl Cost {
@@ -124,6 +126,7 @@ pub(super) fn bloom(question: Question, collisions: Collisions) -> Result<Cost> 
         hashes: Some(geometry.bits_per_key()),
         lines: geometry.regions(),
         stages: None,
+        doubling: None,
     })
 }
 
@@ -149,6 +152,7 @@ pub(super) fn classic(given: Given, collisions: Collisions) -> Result<Cost> {
         hashes: Some(hashes),
         lines: hashes,
         stages: None,
+        doubling: None,
     })
 }
 
@@ -192,6 +196,7 @@ fn digests(question: Question, collisions: Collisions) -> Result<Cost> {
         // table is as full as it may be.
         lines: 2,
         stages: None,
+        doubling: None,
     })
 }
 
@@ -275,6 +280,9 @@ fn deletable(question: Question, collisions: Collisions) -> Result<Cost> {
             // The offset, the bits of the block, and mostly one of remainders.
             lines: 3,
             stages: None,
+            doubling: geometry
+                .doubled()
+                .map(|doubled| geometry.bytes().saturating_add(doubled.bytes())),
         })
     })
 }
@@ -292,6 +300,7 @@ fn window(question: Question, collisions: Collisions) -> Result<Cost> {
             hashes: Some(geometry.regions() * geometry.parts()),
             lines: geometry.regions(),
             stages: None,
+            doubling: None,
         })
     })
 }
@@ -319,6 +328,7 @@ fn chain(plan: GrowthPlan, items: u64, collisions: Collisions) -> Result<Cost> {
         hashes: Some(hashes),
         lines: regions,
         stages: Some(stages),
+        doubling: None,
     })
 }
 
@@ -345,6 +355,7 @@ pub(super) fn lower_bound(question: Question) -> Cost {
         hashes: None,
         lines: 0,
         stages: None,
+        doubling: None,
     }
 }
 

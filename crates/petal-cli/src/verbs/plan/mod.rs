@@ -425,6 +425,16 @@ fn rows_text(rows: &[Row], bound: Option<Cost>) -> String {
             cost.hashes.unwrap_or(0)
         ));
     }
+    let doubling = rows
+        .iter()
+        .filter_map(|row| row.cost.as_ref().ok()?.doubling);
+    for bytes in doubling {
+        text.push_str(&format!(
+            "deletable: for keys that come once; where counts of repeats run out of slots it \
+             doubles, and holds {} meanwhile\n",
+            format_size(bytes)
+        ));
+    }
     if !notes.is_empty() {
         text.push_str(&format!("\nNot possible:\n{notes}"));
     }
@@ -445,6 +455,7 @@ fn row_json(row: &Row) -> Value {
             "bits_set": cost.hashes,
             "cache_lines": cost.lines,
             "stages": cost.stages,
+            "bytes_while_doubling": cost.doubling,
         }),
         Err(why) => json!({ "kind": row.kind, "refused": format!("{why:#}") }),
     }
