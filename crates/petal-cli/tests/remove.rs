@@ -1,5 +1,7 @@
 //! `petal remove`, and the kinds it works on from `build` to `check --times`.
 
+use std::process::Command;
+
 use crate::support::{Folder, Ran, numbers, read};
 
 const FORGETFUL: [&str; 2] = ["counting", "deletable"];
@@ -248,9 +250,51 @@ fn a_deletable_filter_is_for_distinct_lines() {
         "nothing was written",
     ]);
     assert_eq!(read(&folder.path("g")), before);
+    // Without the flag a quarter of what the process may use is the bound.
+    let command = format!(
+        "ulimit -v 49152; exec {} add g many -j1",
+        env!("CARGO_BIN_EXE_petal")
+    );
+    let output = Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(folder.path("."))
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("the memory budget is 12.0 MiB: allow more with --memory"),
+        "{stderr}"
+    );
+    assert_eq!(read(&folder.path("g")), before);
     folder.petal("add g many").ends_with(0);
     folder.petal("remove g many").ends_with(0);
-    folder.petal("merge g g -o both").ends_with(0);
+    let ran = folder.petal("merge g g -o both").ends_with(0);
+    assert!(
+        ran.stderr.contains("different fingerprints   600,0"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// The plan names what will be held at most, with the counts of repeats.
+#[test]
+fn the_plan_of_a_deletable_filter_counts_its_doubling() {
+    let folder = Folder::new();
+    folder.file("list", numbers(0..1000));
+    let line = "build list -o f --force --kind deletable -n 600k";
+    for (memory, words) in [
+        ("64M", "; counts of repeats take it to at most 33."),
+        ("14200K", "; counts of repeats take it to at most 4.8 MiB"),
+        ("10800K", "; the memory holds no counts beyond that size"),
+    ] {
+        let ran = folder
+            .petal(&format!("{line} --memory {memory}"))
+            .ends_with(0);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+    let ran = folder.petal("build list -o f --force -n 600k").ends_with(0);
+    assert!(!ran.stderr.contains("repeats take"), "{}", ran.stderr);
 }
 
 /// Past n: refused before writing, but for what an estimate may be wrong by.

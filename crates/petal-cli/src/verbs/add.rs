@@ -46,7 +46,7 @@ pub(crate) fn run(args: &AddArgs) -> Result<ExitCode> {
     let room = change.filter.room();
     announce(args, &change.filter, room);
     let shortened = shortened(&change.filter);
-    if let (AnyFilter::Deletable(filter), Some(_)) = (&mut change.filter, &args.run.memory) {
+    if let AnyFilter::Deletable(filter) = &mut change.filter {
         let budget = params::budget(args.run.memory.as_deref())?;
         filter.limit_memory(budget::room(budget));
     }
