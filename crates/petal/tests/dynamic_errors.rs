@@ -1,5 +1,7 @@
 //! The error of each kind that forgets, at a quarter, half and all of its load,
-//! asked from outside: at most the one that was asked for.
+//! asked from outside: the share of wrong answers of four filters, with hashers of
+//! their own, is at most the error that was asked for and five standard deviations
+//! of a share of so many questions.
 //!
 //! `cargo test -p petal --test dynamic_errors -- --nocapture` prints the figures.
 
