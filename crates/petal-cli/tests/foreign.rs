@@ -332,8 +332,13 @@ fn lab_runs_the_url_program() {
 #[test]
 fn plan_prints_the_published_table() {
     let folder = Folder::new();
-    let table = folder.petal("plan --table classic").ends_with(0).stdout;
+    let table = folder.petal("plan --table").ends_with(0).stdout;
     let published = std::fs::read(vectors().join("classic/fp_table_classic.tsv")).unwrap();
+    let named = folder.petal("plan --table classic").ends_with(0).stdout;
+    assert_eq!(named, table);
+    folder
+        .petal("plan --table -n 100k")
+        .refused(&["leave -n", "--table cost"]);
     assert_eq!(text(table), text(published));
 }
 

@@ -152,11 +152,11 @@ fn the_largest_plans_need_no_memory() {
 #[test]
 fn the_table_has_a_row_for_each_error() {
     let folder = Folder::new();
-    let text = String::from_utf8(folder.petal("plan --table").ends_with(0).stdout).unwrap();
+    let text = String::from_utf8(folder.petal("plan --table cost").ends_with(0).stdout).unwrap();
     for digits in 1..=12 {
         assert!(text.contains(&format!("\n1e-{digits} ")), "{text}");
     }
-    let table = folder.json("plan --table -n 100k --json");
+    let table = folder.json("plan --table cost -n 100k --json");
     assert_eq!(table["items"], 100_000);
     let rows = table["table"].as_array().unwrap();
     assert_eq!(rows.len(), 12);
@@ -229,7 +229,7 @@ fn impossible_questions_are_refused() {
         ("plan -m 1Q -p 0.1", &["-m: `1Q`"]),
         ("plan -m 100P -n 10 --memory x", &["--memory: `x`"]),
         ("plan --table -p 0.1", &["--table"]),
-        ("plan --table -n 2e12", &["10^12"]),
+        ("plan --table cost -n 2e12", &["10^12"]),
     ] {
         let ran = folder.petal(line).refused(words);
         assert!(ran.stdout.is_empty(), "{line}");

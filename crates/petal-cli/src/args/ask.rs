@@ -136,8 +136,8 @@ pub(crate) struct VerifyArgs {
   petal plan -n 100M -p 1e-6         bytes for 10^8 keys
   petal plan -n 100M -m 256M         the error in that much memory
   petal plan -m 1G -p 1e-3           the keys that fit
-  petal plan --table                 cost of each kind at usual errors
-  petal plan --table classic         error of the textbook filter by m/n and k
+  petal plan --table                 error of the textbook filter by m/n and k
+  petal plan --table cost            cost of each kind at usual errors
   petal plan -n 100M --plot fpr.svg  error against size")]
 pub(crate) struct PlanArgs {
     /// Distinct keys, such as 50k, 2M, 1G (times 1000).
@@ -161,13 +161,13 @@ pub(crate) struct PlanArgs {
     #[arg(short = 'k', long, value_name = "K", allow_negative_numbers = true)]
     pub(crate) positions: Option<u32>,
 
-    /// Print the cost of every kind at the usual errors; or, as `--table
-    /// classic`, the published table of errors by m/n and k.
+    /// Print the published table of the errors of the textbook filter by m/n and
+    /// k; or, as `--table cost`, the cost of every kind at the usual errors.
     #[arg(
         long,
         value_name = "WHICH",
         num_args = 0..=1,
-        default_missing_value = "cost",
+        default_missing_value = "classic",
         conflicts_with_all = ["fpr", "bytes", "positions"]
     )]
     pub(crate) table: Option<PlanTable>,
@@ -192,8 +192,8 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlanTable {
-    /// Bits a key of every kind at the usual errors.
-    Cost,
     /// (1 - e^(-k n/m))^k for m/n from 2 to 32 and k from 1 to 24, tab-separated.
     Classic,
+    /// Bits a key of every kind at the usual errors.
+    Cost,
 }

@@ -43,7 +43,10 @@ pub(crate) fn run(args: &PlanArgs) -> Result<ExitCode> {
     let given = given(args)?;
     if args.table == Some(PlanTable::Classic) {
         if args.json || args.items.is_some() {
-            bail!("--table classic is one table, of text: leave -n and --json out");
+            bail!(
+                "--table is one table, of text: leave -n and --json out, or ask for the cost of \
+                 every kind with --table cost"
+            );
         }
         let mut output = Output::stdout()?;
         output.write(table::classic().as_bytes())?;
@@ -192,7 +195,7 @@ fn answer(
         ),
         _ => bail!(
             "give two of -n, -p and -m, such as `petal plan -n 100M -p 1e-6`; \
-             or --table for the cost of every kind"
+             or --table cost for the cost of every kind"
         ),
     };
     let answer = Answer::new(question, machine, collisions)?;
