@@ -13,9 +13,14 @@ use crate::support::{Sample, samples};
 /// Bytes that reading may take beyond twice the file.
 const SLACK: u64 = 1 << 20;
 
-/// Files up to this long are damaged at every place, longer ones at every
-/// place of both ends and a sample of the middle.
-const SMALL: usize = 2500;
+/// How much of a file is damaged.
+#[derive(Clone, Copy, PartialEq)]
+enum Extent {
+    /// Of files up to 2500 bytes every place, of longer ones every place of both
+    /// ends and a sample of the middle.
+    Sampled,
+    Everywhere,
+}
 
 /// The length once decompressed, as far as that goes.
 fn decoded_len(bytes: &[u8]) -> u64 {
@@ -70,8 +75,8 @@ fn survive(bytes: &[u8], options: &ReadOptions) {
 }
 
 /// Places to damage.
-fn places(len: usize) -> Vec<usize> {
-    if len <= SMALL {
+fn places(len: usize, extent: Extent) -> Vec<usize> {
+    if len <= 2500 || extent == Extent::Everywhere {
         return (0..len).collect();
     }
     let ends = (0..160).chain(len - 160..len);
@@ -79,11 +84,11 @@ fn places(len: usize) -> Vec<usize> {
     ends.chain(middle).collect()
 }
 
-fn damage(sample: &Sample) {
+fn damage(sample: &Sample, extent: Extent) {
     let bytes = sample.bytes();
     let format = sample.open().format();
     let named = sample.options.clone().format(format);
-    for place in places(bytes.len()) {
+    for place in places(bytes.len(), extent) {
         for options in [&sample.options, &named] {
             survive(&bytes[..place], options);
         }
@@ -103,13 +108,20 @@ fn damage(sample: &Sample) {
 #[test]
 fn damaged_samples_are_survived() {
     for sample in samples() {
-        damage(&sample);
+        damage(&sample, Extent::Sampled);
     }
 }
 
-/// The footer and the filters of .parquet files, and a sample of the rest.
 #[test]
-fn damaged_parquet_files_are_survived() {
+#[ignore = "takes minutes: ./test long"]
+fn samples_damaged_at_every_place_are_survived() {
+    for sample in samples() {
+        damage(&sample, Extent::Everywhere);
+    }
+}
+
+/// Damages .parquet files: their footers and filters, and as much as asked of the rest.
+fn damage_parquet(extent: Extent) {
     for file in [
         "pyarrow",
         "pyarrow_overfull",
@@ -120,7 +132,8 @@ fn damaged_parquet_files_are_survived() {
         let bytes = std::fs::read(path).unwrap();
         let options = ReadOptions::new().column("s");
         let tail = bytes.len().saturating_sub(1500);
-        for place in (0..tail).step_by(97).chain(tail..bytes.len()) {
+        let step = if extent == Extent::Everywhere { 1 } else { 97 };
+        for place in (0..tail).step_by(step).chain(tail..bytes.len()) {
             survive(&bytes[..place], &options);
             let mut flipped = bytes.clone();
             for bit in 0..8 {
@@ -130,6 +143,17 @@ fn damaged_parquet_files_are_survived() {
             }
         }
     }
+}
+
+#[test]
+fn damaged_parquet_files_are_survived() {
+    damage_parquet(Extent::Sampled);
+}
+
+#[test]
+#[ignore = "takes minutes: ./test long"]
+fn parquet_files_damaged_at_every_place_are_survived() {
+    damage_parquet(Extent::Everywhere);
 }
 
 #[test]
