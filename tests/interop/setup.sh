@@ -25,12 +25,12 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 [ -d "$folder/python" ] || python3 -m venv "$folder/python"
-# Of pyspark only a few jars are used.
+# Of pyspark only a few jars are used. A fixed release: others name or divide them differently.
 if ! ls "$folder"/spark/spark-sketch_*.jar >/dev/null 2>&1; then
     fetched=$(mktemp -d)
     trap 'rm -rf "$fetched"' EXIT
     "$folder/python/bin/pip" download -q --disable-pip-version-check --no-deps --no-binary :all: \
-        -d "$fetched" pyspark
+        -d "$fetched" pyspark==4.3.0
     mkdir -p "$folder/spark"
     tar xzf "$fetched"/pyspark-*.tar.gz -C "$folder/spark" --strip-components=3 --wildcards \
         '*/jars/spark-sketch_*.jar' '*/jars/spark-unsafe_*.jar' '*/jars/spark-common-utils*.jar' \
