@@ -110,6 +110,54 @@ fn check_asks_filters_of_petal_and_of_others_together() {
     assert_eq!(text(found.stdout), "nobody at all\n");
 }
 
+/// Counting filters say how often, as far as their maker would know.
+#[test]
+fn check_counts_with_filters_that_count() {
+    let folder = Folder::new();
+    let recorded = sample("pyprobables/counting_n200_p0.05.counts.tsv");
+    let recorded = text(std::fs::read(recorded).unwrap());
+    let rows: Vec<_> = recorded
+        .lines()
+        .skip(1)
+        .map(|row| row.split_once('\t').unwrap())
+        .collect();
+    let items: String = rows.iter().map(|(item, _)| format!("{item}\n")).collect();
+    folder.file("items", items);
+    let file = sample("pyprobables/counting_n200_p0.05.cbm");
+    let ran = folder
+        .petal(&format!("check --times {file} items"))
+        .ends_with(0);
+    let expected: String = rows
+        .iter()
+        .filter(|(_, times)| *times != "0")
+        .map(|(item, times)| format!("{times}\t{item}\n"))
+        .collect();
+    assert!(rows.len() > 100 && text(ran.stdout) == expected);
+
+    let file = sample("npm-bloom-filters/counting_n200_p0.05.json");
+    let members = sample("npm-bloom-filters/members.txt");
+    let found = folder
+        .petal(&format!("check {file} {members}"))
+        .ends_with(0);
+    let times = folder
+        .petal(&format!("check --times {file} {members}"))
+        .ends_with(0);
+    let times = text(times.stdout);
+    let lines: String = times
+        .lines()
+        .map(|line| {
+            let (times, line) = line.split_once('\t').unwrap();
+            assert!((1..=20).contains(&times.parse::<u32>().unwrap()));
+            format!("{line}\n")
+        })
+        .collect();
+    assert_eq!(lines, text(found.stdout));
+    let file = sample("npm-bloom-filters/bloom_n200_p0.03.json");
+    folder
+        .petal(&format!("check --times {file} {members}"))
+        .refused(&["of npm does not count", "--times"]);
+}
+
 #[test]
 fn check_asks_a_column_of_a_parquet_file() {
     let folder = Folder::new();

@@ -68,6 +68,21 @@ pub trait ForeignFilter: Any + fmt::Debug + Send + Sync {
     /// If the key is of a type that the maker does not have.
     fn contains(&self, key: ForeignKey<'_>) -> Result<bool>;
 
+    /// Whether the filter counts how often a key was inserted: see [`Self::times`].
+    fn is_counting(&self) -> bool {
+        false
+    }
+
+    /// How often a key was inserted, less removals, as far as a counting filter
+    /// shows: the least of its counters, never below the truth unless what is not
+    /// there was removed. Of any other filter 1 or 0.
+    ///
+    /// # Errors
+    /// As for [`Self::contains`].
+    fn times(&self, key: ForeignKey<'_>) -> Result<u64> {
+        self.contains(key).map(u64::from)
+    }
+
     /// Inserts a key as the maker does. True if that changed the filter's
     /// answer, so the key was certainly new.
     ///

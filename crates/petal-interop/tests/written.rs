@@ -270,6 +270,33 @@ fn pyprobables_writes_the_same_bytes() {
     assert_eq!(tried, 5);
 }
 
+/// The least counter of a key is how often it came, unless others share all of its
+/// counters: never less.
+#[test]
+fn npm_counts_are_never_below_the_truth() {
+    let mut filter = NpmCounting::create(500, 0.01).unwrap();
+    assert!(filter.is_counting());
+    let members: Vec<String> = (0..500).map(|i| format!("key {i}")).collect();
+    for (i, member) in members.iter().enumerate() {
+        for _ in 0..1 + i % 4 {
+            filter.insert(ForeignKey::Text(member)).unwrap();
+        }
+    }
+    filter.remove(ForeignKey::Text(&members[3])).unwrap();
+    let truth = |i: usize| 1 + i as u64 % 4 - u64::from(i == 3);
+    let times = |i: usize| filter.times(ForeignKey::Text(&members[i])).unwrap();
+    assert!((0..500).all(|i| times(i) >= truth(i)));
+    // At 1 % about five are above it; fifteen are beyond 5 sigma.
+    let above = (0..500).filter(|&i| times(i) > truth(i)).count();
+    assert!(above <= 15, "{above}");
+    // Below 0 is none.
+    filter.remove(ForeignKey::Text("nobody")).unwrap();
+    assert_eq!(filter.times(ForeignKey::Text("nobody")).unwrap(), 0);
+    let plain = Npm::create(500, 0.01).unwrap();
+    assert!(!plain.is_counting());
+    assert_eq!(plain.times(ForeignKey::Text("nobody")).unwrap(), 0);
+}
+
 /// How often each member was inserted is recorded.
 #[test]
 fn pyprobables_counts_as_recorded() {

@@ -49,7 +49,8 @@ pub(crate) struct CheckArgs {
     pub(crate) count: bool,
 
     /// Print how often each line was added, and a tab, before it. For filters
-    /// that count: of the kinds `counting` and `deletable`.
+    /// that count: of the kinds `counting` and `deletable`, and the counting ones of
+    /// npm and pyprobables.
     #[arg(long, conflicts_with_all = ["invert", "with_name", "count", "more_filters"])]
     pub(crate) times: bool,
 

@@ -160,6 +160,18 @@ impl ForeignFilter for NpmCounting {
             .all(|position| self.cells[position] > 0))
     }
 
+    fn is_counting(&self) -> bool {
+        true
+    }
+
+    fn times(&self, key: ForeignKey<'_>) -> Result<u64> {
+        let counters = self.positions(key)?.map(|position| self.cells[position]);
+        // Below 0 where more was removed than added.
+        Ok(counters
+            .min()
+            .map_or(0, |least| u64::try_from(least).unwrap_or(0)))
+    }
+
     fn insert(&mut self, key: ForeignKey<'_>) -> Result<bool> {
         let new = !self.contains(key)?;
         for position in self.positions(key)? {

@@ -72,19 +72,6 @@ impl PyprobablesCounting {
         self.cells.as_chunks_mut::<4>().0[usize::try_from(position).unwrap_or(0)] =
             sum.to_le_bytes();
     }
-
-    /// How often the maker would say that the key was inserted: the least of
-    /// its counters.
-    ///
-    /// # Errors
-    /// If the key is of a type that pyprobables does not have.
-    pub fn times(&self, key: ForeignKey<'_>) -> Result<u32> {
-        let counters = self
-            .shape
-            .positions(key)?
-            .map(|position| self.cell(position));
-        Ok(counters.min().unwrap_or(0))
-    }
 }
 
 impl ForeignFilter for PyprobablesCounting {
@@ -98,6 +85,17 @@ impl ForeignFilter for PyprobablesCounting {
 
     fn contains(&self, key: ForeignKey<'_>) -> Result<bool> {
         Ok(self.times(key)? > 0)
+    }
+
+    fn is_counting(&self) -> bool {
+        true
+    }
+
+    /// What the maker's `check` says.
+    fn times(&self, key: ForeignKey<'_>) -> Result<u64> {
+        let positions = self.shape.positions(key)?;
+        let counters = positions.map(|position| self.cell(position));
+        Ok(counters.min().unwrap_or(0).into())
     }
 
     fn insert(&mut self, key: ForeignKey<'_>) -> Result<bool> {

@@ -299,8 +299,13 @@ impl Prepare for Asked {
             self.ask(group, keyed, lines, answers)?;
         }
         answers.keyed = keyed;
-        self.others
-            .ask(batch, self.skip_empty, self.names_first, answers)?;
+        self.others.ask(
+            batch,
+            self.skip_empty,
+            self.names_first,
+            self.counts_times,
+            answers,
+        )?;
         let left_out = mask::count(&answers.left_out);
         answers.counts = Counts {
             lines: lines as u64,

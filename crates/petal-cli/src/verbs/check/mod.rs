@@ -57,8 +57,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     let mut asked = Asked::new(args.skip_empty, args.with_name, args.times);
     for (path, other) in paths.iter().zip(others) {
         if let Some(other) = other {
-            if args.times {
-                bail!("{}: --times is for filters of petal", display_name(path));
+            if args.times && !other.is_counting() {
+                bail!(
+                    "{}: this filter of {} does not count: --times needs a counting one",
+                    display_name(path),
+                    other.format()
+                );
             }
             let form = args.form.unwrap_or_default();
             asked.add_other(other, LineKeys::new(form, keys::terminator(&args.records)));

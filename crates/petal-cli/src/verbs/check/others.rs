@@ -49,6 +49,7 @@ impl Others {
         batch: &Batch,
         skip_empty: bool,
         names_first: bool,
+        counts_times: bool,
         answers: &mut Answers,
     ) -> Result<()> {
         let mut units = Vec::new();
@@ -59,14 +60,21 @@ impl Others {
                     answers.left_out[word] |= bit;
                     continue;
                 }
-                let asked = other
-                    .keys
-                    .of(bytes, &mut units, |key| other.filter.contains(key));
-                let Some(found) = asked.transpose()? else {
+                let asked = other.keys.of(bytes, &mut units, |key| {
+                    if counts_times {
+                        other.filter.times(key)
+                    } else {
+                        other.filter.contains(key).map(u64::from)
+                    }
+                });
+                let Some(times) = asked.transpose()? else {
                     continue;
                 };
                 answers.asked[word] |= bit;
-                if found {
+                if times > 0 {
+                    if counts_times {
+                        answers.times[line] = times;
+                    }
                     answers.hits[word] |= bit;
                     if names_first {
                         answers.first[line] = answers.first[line].min(other.number);
