@@ -80,11 +80,29 @@ pub(crate) fn named(path: &Path, error: &petal_interop::Error) -> anyhow::Error 
         Foreign::Unrecognised { .. } => {
             anyhow!("{name}: not a petal file, and {error} (with --format)")
         }
-        Foreign::Parameter { name: flag, .. } => {
-            anyhow!("{name}: {error} (with --{})", flag.replace(' ', "-"))
-        }
+        Foreign::Parameter {
+            name: parameter, ..
+        } => match flag_of(parameter) {
+            Some(flag) => anyhow!("{name}: {error} (with {flag})"),
+            None => anyhow!("{name}: {error}"),
+        },
         error => anyhow!("{name}: {error}"),
     }
+}
+
+/// The flags that say a parameter.
+fn flag_of(parameter: &str) -> Option<&'static str> {
+    Some(match parameter {
+        "column" => "--column",
+        "row group" => "--row-group",
+        "hash" => "--hash",
+        "program" => "--program",
+        "format" => "--format",
+        "n" => "-n",
+        "p" => "-p",
+        "n and p" => "-n and -p",
+        _ => return None,
+    })
 }
 
 /// Whether the file is there and does not begin as one of petal.

@@ -422,3 +422,77 @@ fn lab_measures_hashes() {
     folder.petal("lab hash --keys few").refused(&["few", "100"]);
     folder.petal("lab hash xxh3 -k 65").refused(&["k", "64"]);
 }
+
+/// What is no file, or no filter, is said to be that and not to be one of petal's.
+#[test]
+fn what_cannot_be_read_is_called_by_its_name() {
+    let folder = Folder::new();
+    let guava = sample("guava/mitz64_utf8_n200_p0.03.bin");
+    folder.file("empty", "");
+    folder.file("cut", &std::fs::read(&guava).unwrap()[..100]);
+    folder.file("list", "a\n");
+    std::fs::create_dir(folder.path("folder")).unwrap();
+    for (name, words) in [
+        ("empty", "truncated"),
+        (
+            "cut",
+            "not a petal file, and not a filter of a known system",
+        ),
+        ("folder", "is a directory"),
+        ("missing", "No such file"),
+        ("/dev/null", "is a device"),
+        ("list", "not a petal file"),
+    ] {
+        for line in [
+            format!("info {name}"),
+            format!("verify {name}"),
+            format!("check {name} list"),
+            format!("merge {guava} {name} -o out"),
+            format!("merge {name} {guava} -o out"),
+            format!("convert {name} --to guava -o out"),
+        ] {
+            folder.petal(&line).refused(&[words]);
+        }
+    }
+    // Named formats read what is not a file as far as it has an end.
+    for device in ["/dev/null", "/dev/zero"] {
+        for format in ["guava", "dcso", "rbloom --hash md5"] {
+            folder
+                .petal(&format!("info {device} --format {format}"))
+                .refused(&["is a device"]);
+        }
+    }
+    assert!(!folder.path("out").exists());
+    // Others are named by their systems, and flags as they are.
+    let (dcso, npm) = (
+        sample("dcso/plain_n200_p0.03.bloom"),
+        sample("npm-bloom-filters/counting_n200_p0.05.json"),
+    );
+    for (other, words) in [
+        (&dcso, "this filter has guava, the other dcso"),
+        (&npm, "this filter has guava, the other npm (counting)"),
+    ] {
+        folder
+            .petal(&format!("merge {guava} {other} -o out"))
+            .refused(&["kind differs", words]);
+    }
+    let ran = folder
+        .petal(&format!(
+            "convert {guava} --to guava --list list -n 1T -p 1e-9 -o out"
+        ))
+        .refused(&["2^31 - 1 words", "(with -n and -p)"]);
+    assert!(!ran.stderr.contains("--n"), "{}", ran.stderr);
+    let ran = folder.petal(&format!(
+        "convert {guava} --to spark --list list -n 1T -p 1e-9 -o out"
+    ));
+    let ran = ran.refused(&["2^31 - 1 words"]);
+    assert!(!ran.stderr.contains("--m"), "{}", ran.stderr);
+    // A filter of petal's own is none to convert, and none to merge with others.
+    folder.petal("build list -o own -q").ends_with(0);
+    folder
+        .petal("convert own --to guava -o out")
+        .refused(&["is a filter of petal"]);
+    folder
+        .petal(&format!("merge {guava} own -o out"))
+        .refused(&["one of petal"]);
+}

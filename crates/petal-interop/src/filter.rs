@@ -231,7 +231,7 @@ impl<F: Flat> ForeignFilter for F {
     }
 
     fn union_with(&mut self, other: &dyn ForeignFilter) -> Result<()> {
-        let other = same_type::<Self>(other)?;
+        let other = same_type(self, other)?;
         same("bits (m)", self.m(), other.m())?;
         same("positions (k)", self.k(), other.k())?;
         self.check_union(other)?;
@@ -268,10 +268,24 @@ pub(crate) fn check_encoding(format: Format, known: &[Encoding], wanted: Encodin
 }
 
 /// The other filter as the same type, or why not.
-pub(crate) fn same_type<F: ForeignFilter + Sized>(other: &dyn ForeignFilter) -> Result<&F> {
+pub(crate) fn same_type<'a, F: ForeignFilter>(
+    ours: &F,
+    other: &'a dyn ForeignFilter,
+) -> Result<&'a F> {
     other
         .downcast_ref()
-        .ok_or_else(|| Error::mismatch("kind", std::any::type_name::<F>(), other.format()))
+        .ok_or_else(|| Error::mismatch("kind", kind_of(ours), kind_of(other)))
+}
+
+/// The system and, where it has several, its kind of filter.
+fn kind_of(filter: &dyn ForeignFilter) -> String {
+    let format = filter.format();
+    let details = filter.parameters().details;
+    let kind = details.into_iter().find(|(name, _)| *name == "kind");
+    kind.map_or_else(
+        || format.to_string(),
+        |(_, kind)| format!("{format} ({kind})"),
+    )
 }
 
 /// Refuses two values that differ.

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -328,6 +328,14 @@ pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Box<dyn For
         return Err(petal::Error::NotAFile {
             path: path.to_path_buf(),
             found: "a directory",
+        }
+        .into());
+    }
+    if metadata.file_type().is_char_device() || metadata.file_type().is_block_device() {
+        // Some never end.
+        return Err(petal::Error::NotAFile {
+            path: path.to_path_buf(),
+            found: "a device",
         }
         .into());
     }

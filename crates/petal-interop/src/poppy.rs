@@ -251,7 +251,7 @@ impl ForeignFilter for Poppy {
     }
 
     fn union_with(&mut self, other: &dyn ForeignFilter) -> Result<()> {
-        let other = same_type::<Self>(other)?;
+        let other = same_type(self, other)?;
         same("positions (k)", self.k, other.k)?;
         same("capacity", self.capacity, other.capacity)?;
         same("error", self.error, other.error)?;

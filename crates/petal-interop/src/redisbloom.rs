@@ -519,7 +519,7 @@ impl ForeignFilter for RedisBloom {
     }
 
     fn union_with(&mut self, other: &dyn ForeignFilter) -> Result<()> {
-        same_type::<Self>(other)?;
+        same_type(self, other)?;
         Err(Error::unsupported(
             FORMAT,
             "merge",

@@ -27,6 +27,8 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode> {
     let overwrite = filters::check_target(&args.output, args.force)?;
     let memory = args.run.memory.as_deref();
     let Some(filter) = foreign::open(&args.filter, &args.foreign, memory)? else {
+        // Neither of which is what cannot be read.
+        petal::inspect(&args.filter).map_err(|error| filters::named(&args.filter, error))?;
         bail!(
             "{} is a filter of petal, whose hash no other system has: build the other one from \
              the list of its keys",

@@ -79,6 +79,8 @@ fn merge_foreign(
     let first = &args.filters[0];
     for path in &args.filters[1..] {
         let Some(other) = foreign::open(path, &args.foreign, args.run.memory.as_deref())? else {
+            // Neither of which is what cannot be read.
+            petal::inspect(path).map_err(|error| named(path, error))?;
             bail!(
                 "{} is a filter of {} and {} one of petal: build one from the lists",
                 display_name(first),

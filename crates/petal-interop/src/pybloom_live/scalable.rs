@@ -211,7 +211,7 @@ impl ForeignFilter for ScalablePybloomLive {
     }
 
     fn union_with(&mut self, other: &dyn ForeignFilter) -> Result<()> {
-        same_type::<Self>(other)?;
+        same_type(self, other)?;
         Err(Error::unsupported(
             FORMAT,
             "merge",

@@ -128,7 +128,7 @@ impl ForeignFilter for PyprobablesCounting {
     }
 
     fn union_with(&mut self, other: &dyn ForeignFilter) -> Result<()> {
-        let other = same_type::<Self>(other)?;
+        let other = same_type(self, other)?;
         self.shape.check_union(other.shape)?;
         for (position, times) in (0..).zip(other.cells()) {
             self.add(position, times);

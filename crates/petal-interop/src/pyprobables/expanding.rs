@@ -167,7 +167,7 @@ impl ForeignFilter for PyprobablesExpanding {
     }
 
     fn union_with(&mut self, other: &dyn ForeignFilter) -> Result<()> {
-        same_type::<Self>(other)?;
+        same_type(self, other)?;
         Err(Error::unsupported(
             FORMAT,
             "merge",
