@@ -446,3 +446,88 @@ fn addresses_are_compared_as_numbers() {
         .petal("build --as ipv4 bad -o g.petal")
         .refused(&["IPv4"]);
 }
+
+/// Addresses are kept in a bitmap where the memory is enough, and a run gives what one
+/// with other memory gives.
+#[test]
+fn addresses_are_the_same_in_every_memory() {
+    let folder = Folder::new();
+    let mut list = String::new();
+    let mut x: u32 = 1;
+    for i in 0..40_000u32 {
+        x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        // Some far apart, some near each other, all of them twice or more.
+        let address = if i % 3 == 0 {
+            0x0a00_0000 | x >> 20
+        } else {
+            (x >> 17) << 17
+        };
+        list += &format!("{}\n", std::net::Ipv4Addr::from(address));
+        if i % 1000 == 0 {
+            list += "no address\n";
+        }
+    }
+    folder.file("in", &list);
+    let plain = folder
+        .petal("dedup --as ipv4 in --summary json --memory 1G")
+        .ends_with(0);
+    assert!(
+        plain.stderr.contains("\"memory\":\"bitmap\""),
+        "{}",
+        plain.stderr
+    );
+    assert_eq!(plain.json("expected_dropped"), 0.0);
+    let exact: std::collections::HashSet<&str> = list.lines().collect();
+    // Lines that are no addresses are all kept.
+    let bad = list.lines().filter(|line| *line == "no address").count();
+    let kept = plain.stdout.iter().filter(|&&byte| byte == b'\n').count();
+    assert_eq!(kept, exact.len() - 1 + bad);
+    for flags in [
+        "--memory 16M",
+        "--memory 64M -j 3",
+        "--state s",
+        "--state s2 --memory 32M",
+        "--secret-file key",
+        "-p 1e-9",
+        "--window 100k -p 1e-9",
+    ] {
+        if flags.contains("secret") {
+            let path = folder.file("key", "000102030405060708090a0b0c0d0e0f");
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(path, mode).unwrap();
+        }
+        let ran = folder
+            .petal(&format!("dedup --as ipv4 in {flags}"))
+            .ends_with(0);
+        assert!(ran.stdout == plain.stdout, "{flags}");
+    }
+    let shown = folder.petal("dedup --as ipv4 in --memory 1G").ends_with(0);
+    assert!(
+        shown.stderr.contains(": a bitmap of all addresses"),
+        "{}",
+        shown.stderr
+    );
+    // A state goes on.
+    folder.file("more", format!("{list}192.0.2.1\n"));
+    let more = folder.petal("dedup --as ipv4 more --state s").ends_with(0);
+    let bad: String = "no address\n".repeat(bad);
+    assert_eq!(
+        String::from_utf8(more.stdout).unwrap(),
+        format!("{bad}192.0.2.1\n")
+    );
+    for (flags, memory) in [
+        ("-d", "1G"),
+        ("-D", "1G"),
+        ("--part 1/2", "1G"),
+        ("-d", "64M"),
+    ] {
+        let line = format!("dedup --as ipv4 in {flags} --summary json --memory");
+        let ran = folder.petal(&format!("{line} {memory}")).ends_with(0);
+        let other = folder.petal(&format!("{line} 16M")).ends_with(0);
+        assert!(
+            ran.stdout == other.stdout && !ran.stdout.is_empty(),
+            "{flags}"
+        );
+        assert!(!other.stderr.contains("\"bitmap\""), "{}", other.stderr);
+    }
+}

@@ -352,6 +352,11 @@ impl Digests {
     }
 }
 
+/// The constants of [`mix_int`].
+const MIX_SEED: u64 = 0x9e37_79b9_7f4a_7c15; // 2^64 divided by the golden ratio
+const MIX_1: u64 = 0xd6e8_feb8_6659_fd93;
+const MIX_2: u64 = 0xc2b2_ae3d_27d4_eb4f;
+
 /// The frozen mix of a 64-bit integer under a seed: a bijection of the
 /// integers for every seed, so no two of them share a digest.
 ///
@@ -362,15 +367,41 @@ impl Digests {
 #[inline(always)]
 #[must_use]
 pub const fn mix_int(key: i64, seed: u64) -> u64 {
-    const SEED: u64 = 0x9e37_79b9_7f4a_7c15; // 2^64 divided by the golden ratio
-    const M1: u64 = 0xd6e8_feb8_6659_fd93;
-    const M2: u64 = 0xc2b2_ae3d_27d4_eb4f;
-    let mut x = key.cast_unsigned().wrapping_add(seed.wrapping_mul(SEED));
+    let mut x = key
+        .cast_unsigned()
+        .wrapping_add(seed.wrapping_mul(MIX_SEED));
     x ^= x >> 32;
-    x = x.wrapping_mul(M1);
+    x = x.wrapping_mul(MIX_1);
     x ^= x >> 29;
-    x = x.wrapping_mul(M2);
+    x = x.wrapping_mul(MIX_2);
     x ^ (x >> 32)
+}
+
+/// The integer that [`mix_int`] makes a digest of under a seed: its inverse.
+#[inline(always)]
+#[must_use]
+pub const fn unmix_int(digest: u64, seed: u64) -> i64 {
+    // The inverses of the two constants of `mix_int` modulo 2^64.
+    const M1: u64 = inverse(MIX_1);
+    const M2: u64 = inverse(MIX_2);
+    let mut x = digest ^ (digest >> 32);
+    x = x.wrapping_mul(M2);
+    // Undoes `x ^= x >> 29`: the bits that were mixed in were mixed themselves.
+    x ^= (x >> 29) ^ (x >> 58);
+    x = x.wrapping_mul(M1);
+    x ^= x >> 32;
+    x.wrapping_sub(seed.wrapping_mul(MIX_SEED)).cast_signed()
+}
+
+/// The inverse of an odd number modulo 2^64, by Newton's iteration: each step
+/// doubles the bits that are right, and an odd number has three from the start.
+const fn inverse(odd: u64) -> u64 {
+    let (mut x, mut steps) = (odd, 0);
+    while steps < 5 {
+        x = x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x)));
+        steps += 1;
+    }
+    x
 }
 
 mod sealed {
@@ -547,6 +578,21 @@ mod tests {
         assert!(digests.push_bytes(b"7").is_err());
         digests.push_int(7).unwrap();
         assert_eq!(digests.bits(), [mix_int(7, 0)]);
+    }
+
+    #[test]
+    fn the_mix_can_be_undone() {
+        for (i, seed) in (0..2000u64).zip([0, 1, u64::MAX, 77].into_iter().cycle()) {
+            let near = i.cast_signed() - 1000;
+            for key in [
+                near,
+                mix_int(near, 5).cast_signed(),
+                i64::MAX - near,
+                1 << (i % 64),
+            ] {
+                assert_eq!(unmix_int(mix_int(key, seed), seed), key);
+            }
+        }
     }
 
     #[test]

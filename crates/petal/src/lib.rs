@@ -95,6 +95,7 @@ pub use geometry::{BlockWords, SplitGeometry};
 pub use growable::{Growable, GrowableFilter};
 pub use hash::{
     Bytes, Digest, Digests, Int, Key, KeyHasher, KeyKind, KeyType, Origin, Secret, mix_int,
+    unmix_int,
 };
 pub use identity::{About, Attachments, Identity, Labels};
 pub use lock::FileLock;

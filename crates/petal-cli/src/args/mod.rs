@@ -108,7 +108,9 @@ pub(crate) enum Form {
     Hex,
     /// A decimal integer of 64 bits.
     Int,
-    /// An IPv4 address in dotted decimal, compared as a number.
+    /// An IPv4 address in dotted decimal, compared as a number. `dedup` keeps those
+    /// in an exact bitmap, of 520 MiB at most, if half of --memory is 16 MiB or more
+    /// and neither -p, --state, --secret-file nor --window is given.
     Ipv4,
 }
 

@@ -1,10 +1,11 @@
 //! What a run remembers of the lines it has read.
 //!
-//! Owns [`Seen`]: digests while the memory lasts, then a Bloom filter, or a
-//! Bloom filter from the start; what happens when the memory is full; and
+//! Owns [`Seen`]: digests (or a bitmap of addresses) while the memory lasts, then a
+//! Bloom filter, or a Bloom filter from the start; what happens when the memory is full; and
 //! the expected number of lines dropped so far. It sees digests only: lines
 //! become digests in `keys`, and come and go in the verbs.
 
+mod addresses;
 mod loss;
 mod plan;
 #[cfg(test)]
@@ -16,6 +17,8 @@ use anyhow::{Result, bail};
 use petal::mask_words;
 use petal::sizing;
 use petal::{AnyFilter, Bloom, Contains, DigestSet, Digests, Growable, Identity, Insert, Promise};
+
+use addresses::Addresses;
 
 pub(crate) use loss::Loss;
 pub(crate) use plan::{CEILING, FIRST_ITEMS, Plan};
@@ -32,7 +35,7 @@ const SAMPLE_BLOCKS: u64 = 1024;
 /// The memory of a run, and what it has cost.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    filter: AnyFilter,
+    held: Held,
     /// Bytes that tables and filters may take together.
     usable: u64,
     /// Slots at which a table of digests is poured into a filter.
@@ -44,6 +47,58 @@ pub(crate) struct Seen {
     /// A part of the caller's batch, and its answers.
     part: Digests,
     mask: Vec<u64>,
+}
+
+/// Where it is.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a run has one, or two, and reaches for it all the time"
+)]
+#[derive(Debug)]
+enum Held {
+    Filter(AnyFilter),
+    /// Addresses, up to so many bytes.
+    Addresses {
+        addresses: Addresses,
+        most_bytes: u64,
+    },
+}
+
+impl Held {
+    fn identity(&self) -> &Identity {
+        match self {
+            Self::Filter(filter) => Contains::about(filter).identity(),
+            Self::Addresses { addresses, .. } => addresses.identity(),
+        }
+    }
+
+    fn insert(&mut self, digests: &Digests, mask: &mut [u64]) -> Result<()> {
+        match self {
+            Self::Filter(filter) => filter.insert_digests(digests, mask)?,
+            Self::Addresses { addresses, .. } => {
+                mask[..mask_words(digests.len())].fill(0);
+                addresses.insert(digests, mask);
+            }
+        }
+        Ok(())
+    }
+
+    fn contains(&self, digests: &Digests, mask: &mut [u64]) -> Result<()> {
+        match self {
+            Self::Filter(filter) => filter.contains_digests(digests, mask)?,
+            Self::Addresses { addresses, .. } => {
+                mask[..mask_words(digests.len())].fill(0);
+                addresses.contains(digests, mask);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<F: Into<AnyFilter>> From<F> for Held {
+    fn from(filter: F) -> Self {
+        Self::Filter(filter.into())
+    }
 }
 
 /// How far a batch was taken.
@@ -58,7 +113,20 @@ pub(crate) enum Taken {
 impl Seen {
     /// Empty memory as planned.
     pub(crate) fn new(plan: &Plan, identity: Identity, when_full: WhenFull) -> Result<Self> {
-        let (filter, usable, most_slots) = match plan {
+        let (held, usable, most_slots) = match plan {
+            Plan::Addresses {
+                most_bytes, usable, ..
+            } => {
+                let Some(addresses) = Addresses::new(&identity) else {
+                    bail!("keys are no addresses"); // not reached: the plan has asked
+                };
+                let most_bytes = *most_bytes;
+                let held = Held::Addresses {
+                    addresses,
+                    most_bytes,
+                };
+                (held, *usable, 0)
+            }
             Plan::Digests {
                 slots,
                 most_slots,
@@ -66,7 +134,7 @@ impl Seen {
                 ..
             } => {
                 let set = DigestSet::with_slots(identity.clone(), *slots)?;
-                (AnyFilter::from(set), *usable, *most_slots)
+                (set.into(), *usable, *most_slots)
             }
             Plan::Fixed {
                 items,
@@ -86,7 +154,7 @@ impl Seen {
             }
         };
         Ok(Self::around(
-            filter,
+            held,
             usable,
             most_slots,
             when_full,
@@ -111,20 +179,20 @@ impl Seen {
             );
         }
         let most_slots = (usable / 4 / 8).max(64);
-        Ok(Self::around(filter, usable, most_slots, when_full, loss))
+        Ok(Self::around(
+            filter.into(),
+            usable,
+            most_slots,
+            when_full,
+            loss,
+        ))
     }
 
-    fn around(
-        filter: AnyFilter,
-        usable: u64,
-        most_slots: u64,
-        when_full: WhenFull,
-        loss: Loss,
-    ) -> Self {
-        let identity = Contains::about(&filter).identity();
+    fn around(held: Held, usable: u64, most_slots: u64, when_full: WhenFull, loss: Loss) -> Self {
+        let identity = held.identity();
         Self {
             part: Digests::new(identity.hasher.clone(), identity.key_type),
-            filter,
+            held,
             usable,
             most_slots,
             when_full,
@@ -134,19 +202,36 @@ impl Seen {
         }
     }
 
-    /// The filter as it stands.
-    pub(crate) const fn filter(&self) -> &AnyFilter {
-        &self.filter
+    /// The filter as it stands; none while there are addresses in a bitmap.
+    pub(crate) const fn filter(&self) -> Option<&AnyFilter> {
+        match &self.held {
+            Held::Filter(filter) => Some(filter),
+            Held::Addresses { .. } => None,
+        }
     }
 
-    /// The filter as it stands, for good.
-    pub(crate) fn into_filter(self) -> AnyFilter {
-        self.filter
+    /// The same for good.
+    pub(crate) fn into_filter(self) -> Option<AnyFilter> {
+        match self.held {
+            Held::Filter(filter) => Some(filter),
+            Held::Addresses { .. } => None,
+        }
     }
 
-    /// The filter, to have its labels and attachments changed.
-    pub(crate) const fn filter_mut(&mut self) -> &mut AnyFilter {
-        &mut self.filter
+    /// The same, to have its labels and attachments changed.
+    pub(crate) const fn filter_mut(&mut self) -> Option<&mut AnyFilter> {
+        match &mut self.held {
+            Held::Filter(filter) => Some(filter),
+            Held::Addresses { .. } => None,
+        }
+    }
+
+    /// What the lines are in.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match &self.held {
+            Held::Filter(filter) => filter.kind().name(),
+            Held::Addresses { .. } => "bitmap",
+        }
     }
 
     /// Whether a new line has met a full memory: from then on lines were not
@@ -162,7 +247,7 @@ impl Seen {
 
     /// The error as it stands: the chance that a new line is now dropped.
     pub(crate) fn error_now(&self) -> f64 {
-        self.filter.error_now()
+        self.filter().map_or(0.0, AnyFilter::error_now)
     }
 
     /// Expected number of distinct lines dropped so far.
@@ -197,7 +282,7 @@ impl Seen {
             }
             if remember && count == digests.len() {
                 // Nearly always: the batch as a whole.
-                self.filter.insert_digests(digests, fresh)?;
+                self.held.insert(digests, fresh)?;
                 let new = mask::count(&fresh[..mask_words(count)]);
                 self.full |= beyond && new > 0;
                 self.loss.add(count as u64, new);
@@ -207,9 +292,9 @@ impl Seen {
             self.part.extend_from(digests, done..done + count)?;
             self.mask.resize(mask_words(count), 0);
             if remember {
-                self.filter.insert_digests(&self.part, &mut self.mask)?;
+                self.held.insert(&self.part, &mut self.mask)?;
             } else {
-                self.filter.contains_digests(&self.part, &mut self.mask)?;
+                self.held.contains(&self.part, &mut self.mask)?;
                 mask::invert(&mut self.mask, count);
                 let first_new = mask::runs(&self.mask, count).next();
                 if let Some(Range {
@@ -234,7 +319,42 @@ impl Seen {
     /// pouring where that helps.
     fn room_for(&mut self, count: usize) -> Result<Room> {
         let wanted = count as u64;
-        match &mut self.filter {
+        let filter = match &mut self.held {
+            Held::Filter(filter) => filter,
+            Held::Addresses {
+                addresses,
+                most_bytes,
+            } => {
+                let room = addresses.room_within(*most_bytes);
+                if room >= wanted {
+                    return Ok(Room::Enough);
+                }
+                if room > 0 {
+                    return Ok(Room::Only(usize::try_from(room).unwrap_or(usize::MAX)));
+                }
+                let (identity, len) = (addresses.identity().clone(), addresses.len());
+                let bytes = self.usable.saturating_sub(addresses.bytes());
+                let filter = match filter_within(identity.clone(), bytes, len)? {
+                    None if self.when_full == WhenFull::Loosen => {
+                        Some(filter_anyhow(identity, bytes, len)?)
+                    }
+                    filter => filter,
+                };
+                if let Some(mut filter) = filter {
+                    addresses.pour_into(&mut filter)?;
+                    self.held = filter.into();
+                    return self.room_for(count);
+                }
+                // Where addresses are close together no filter is smaller, and they go on
+                // in the memory that one would have taken.
+                if *most_bytes < self.usable {
+                    *most_bytes = self.usable;
+                    return self.room_for(count);
+                }
+                return Ok(self.no_room());
+            }
+        };
+        match filter {
             AnyFilter::DigestSet(set) => {
                 while set.room() < wanted && set.slots() * 2 <= self.most_slots {
                     set.reserve(set.room() + 1)?;
@@ -247,12 +367,12 @@ impl Seen {
                     return Ok(Room::Only(room));
                 }
                 if let Some(filter) = pour(set, self.usable)? {
-                    self.filter = filter.into();
+                    self.held = filter.into();
                     return self.room_for(count);
                 }
                 if self.when_full == WhenFull::Loosen {
                     // Never a table that grows without bound.
-                    self.filter = pour_anyhow(set, self.usable)?.into();
+                    self.held = pour_anyhow(set, self.usable)?.into();
                 }
                 Ok(self.no_room())
             }
@@ -290,7 +410,7 @@ impl Seen {
     /// The memory is full: a filter that would grow by itself is told not to.
     fn no_room(&mut self) -> Room {
         if self.when_full == WhenFull::Loosen
-            && let AnyFilter::Growable(filter) = &mut self.filter
+            && let Held::Filter(AnyFilter::Growable(filter)) = &mut self.held
         {
             filter.stop_growing();
         }
@@ -300,12 +420,16 @@ impl Seen {
     /// Measures the error and adds up what it has cost.
     fn checkpoint(&mut self) {
         let place = self.loss.place();
-        let words = match &self.filter {
+        let Held::Filter(filter) = &self.held else {
+            self.loss.checkpoint(0.0);
+            return;
+        };
+        let words = match filter {
             AnyFilter::Bloom(filter) => filter.sampled_error(SAMPLE_BLOCKS, place),
             AnyFilter::Growable(filter) => filter.sampled_error(SAMPLE_BLOCKS, place),
             _ => 0.0,
         };
-        let about = Contains::about(&self.filter);
+        let about = Contains::about(filter);
         let shared = about
             .identity()
             .collisions()
@@ -325,31 +449,47 @@ enum Room {
 fn pour(set: &DigestSet, usable: u64) -> Result<Option<Bloom>> {
     let identity = Contains::about(set).identity().clone();
     let bytes = usable.saturating_sub(set.slots() * 8);
+    let Some(mut filter) = filter_within(identity, bytes, set.len())? else {
+        return Ok(None);
+    };
+    set.pour_into(&mut filter)?;
+    Ok(Some(filter))
+}
+
+/// The filter that the digests go on in where none keeps the ceiling.
+fn pour_anyhow(set: &DigestSet, usable: u64) -> Result<Bloom> {
+    let identity = Contains::about(set).identity().clone();
+    let bytes = usable.saturating_sub(set.slots() * 8);
+    let mut filter = filter_anyhow(identity, bytes, set.len())?;
+    set.pour_into(&mut filter)?;
+    Ok(filter)
+}
+
+/// An empty filter for as many keys as keep the ceiling in so many bytes; `None` if
+/// these are no more than there are.
+fn filter_within(identity: Identity, bytes: u64, there: u64) -> Result<Option<Bloom>> {
     let collisions = identity.collisions();
     let Ok((geometry, items)) = sizing::best_split_within(bytes, CEILING, collisions) else {
         return Ok(None);
     };
-    if items <= set.len() {
+    if items <= there {
         return Ok(None);
     }
     let promise = Promise {
         items,
         error: CEILING,
     };
-    let mut filter = Bloom::with_geometry(identity, geometry, promise)?;
-    set.pour_into(&mut filter)?;
-    Ok(Some(filter))
+    Ok(Some(Bloom::with_geometry(identity, geometry, promise)?))
 }
 
-/// The filter that the digests go on in where none keeps the ceiling: the one
-/// with the least error for twice as many.
-fn pour_anyhow(set: &DigestSet, usable: u64) -> Result<Bloom> {
-    let identity = Contains::about(set).identity().clone();
-    let bytes = usable.saturating_sub(set.slots() * 8);
-    let items = set.len().saturating_mul(2).max(1);
+/// The empty filter of the least error for twice as many keys as there are.
+fn filter_anyhow(identity: Identity, bytes: u64, there: u64) -> Result<Bloom> {
+    let items = there.saturating_mul(2).max(1);
     let geometry = sizing::split_for_items_and_bytes(items, bytes, identity.collisions())?;
     let error = sizing::split_error(geometry, items, identity.collisions());
-    let mut filter = Bloom::with_geometry(identity, geometry, Promise { items, error })?;
-    set.pour_into(&mut filter)?;
-    Ok(filter)
+    Ok(Bloom::with_geometry(
+        identity,
+        geometry,
+        Promise { items, error },
+    )?)
 }

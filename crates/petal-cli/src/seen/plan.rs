@@ -6,15 +6,20 @@
 use std::fmt;
 
 use anyhow::{Result, bail};
-use petal::SplitGeometry;
 use petal::sizing::{self, Collisions, GrowthPlan};
+use petal::{Identity, SplitGeometry};
 
+use super::addresses::{self, Addresses};
 use crate::budget::{OVERHEAD, needed, usable};
 use crate::sample::Estimate;
 use crate::units::{format_count as count, format_size as size};
 
 /// The error that a filter filled from digests may come to.
 pub(crate) const CEILING: f64 = 1e-9;
+
+/// Half the memory, below which a bitmap holds fewer addresses than a table of digests
+/// may: up to 8 MiB of it are for blocks with few addresses in each.
+const LEAST_BITMAP: u64 = 16 << 20;
 
 /// Slots a digest needs in a table that is never doubled: tables are at most
 /// three quarters full.
@@ -44,6 +49,16 @@ pub(crate) enum Plan {
         peak: u64,
         /// Whether `peak` is what will be used, and not only a bound.
         known: bool,
+    },
+    /// A bitmap of addresses first; poured into a Bloom filter when it outgrows its
+    /// share.
+    Addresses {
+        /// Bytes at which it is poured.
+        most_bytes: u64,
+        /// Bytes of bitmap and filter together.
+        usable: u64,
+        /// Lines that a sample says there are, if they all fit.
+        lines: Option<u64>,
     },
     /// A filter of a fixed size from the start.
     Fixed {
@@ -96,6 +111,29 @@ impl Plan {
         })
     }
 
+    /// A bitmap, if the keys of this identity are addresses and the memory is enough for
+    /// one to be worth while; else digests.
+    pub(crate) fn addresses(
+        budget: u64,
+        identity: &Identity,
+        estimate: Option<&Estimate>,
+    ) -> Result<Self> {
+        let usable = usable(budget)?;
+        if addresses::seed(identity).is_none() || usable / 2 < LEAST_BITMAP {
+            return Self::digests(budget, estimate);
+        }
+        let lines = estimate.map(|estimate| raised(estimate.lines));
+        Ok(Self::Addresses {
+            most_bytes: if usable >= addresses::FULL {
+                addresses::FULL
+            } else {
+                usable / 2
+            },
+            usable,
+            lines: lines.filter(|&lines| Addresses::bytes_of(lines) <= usable / 2),
+        })
+    }
+
     /// A filter with the error that was asked for.
     pub(crate) fn filter(
         budget: u64,
@@ -139,6 +177,14 @@ impl Plan {
         OVERHEAD
             + match self {
                 Self::Digests { peak, .. } => *peak,
+                Self::Addresses {
+                    usable,
+                    lines: None,
+                    ..
+                } => (*usable).min(addresses::FULL),
+                Self::Addresses {
+                    lines: Some(lines), ..
+                } => Addresses::bytes_of(*lines),
                 Self::Fixed { geometry, .. } => geometry.bytes(),
                 Self::Growing {
                     first,
@@ -160,6 +206,7 @@ impl Plan {
         match self {
             Self::Digests { known, .. } | Self::Growing { known, .. } => *known,
             Self::Fixed { .. } => true,
+            Self::Addresses { .. } => false,
         }
     }
 }
@@ -208,6 +255,13 @@ impl fmt::Display for Plan {
                 }
                 Ok(())
             }
+            Self::Addresses { usable, .. } if *usable >= addresses::FULL => {
+                write!(f, "a bitmap of all addresses")
+            }
+            Self::Addresses { .. } => write!(
+                f,
+                "a bitmap of addresses, then a Bloom filter at an error of {CEILING:e}"
+            ),
             Self::Fixed { items, error, .. } => write!(
                 f,
                 "a Bloom filter for {} distinct lines at an error of {error:e}",

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use petal::normalise::{Form, Normalisation};
 use petal::{KeyHasher, KeyType};
 use proptest::prelude::*;
 
@@ -85,7 +86,7 @@ fn digests_are_poured_and_nothing_is_forgotten() {
     let keys: Vec<i64> = (0..1000).collect();
     let mut fresh = [0; 16];
     assert_eq!(seen.take(&digests(&keys), &mut fresh).unwrap(), Taken::All);
-    assert!(matches!(seen.filter(), AnyFilter::Bloom(_)));
+    assert!(matches!(seen.filter(), Some(AnyFilter::Bloom(_))));
     assert_eq!(seen.new_lines(), 1000);
     seen.take(&digests(&keys), &mut fresh).unwrap();
     assert_eq!(fresh, [0; 16]);
@@ -101,7 +102,7 @@ fn a_full_memory_stops_at_the_first_new_line() {
         panic!("the memory takes 5000 keys");
     };
     assert_eq!(seen.new_lines(), count as u64);
-    assert_eq!(seen.filter().room(), Some(0));
+    assert_eq!(seen.filter().unwrap().room(), Some(0));
     // Repeats go on being answered.
     let repeats: Vec<i64> = (0..count as i64).collect();
     assert_eq!(
@@ -127,7 +128,7 @@ fn passing_prints_new_lines_without_remembering() {
     assert_eq!(printed, 5000);
     seen.take(&digests(&[0, 4999]), &mut fresh).unwrap();
     assert!(!bit(&fresh, 0) && bit(&fresh, 1));
-    assert_eq!(seen.filter().room(), Some(0));
+    assert_eq!(seen.filter().unwrap().room(), Some(0));
 }
 
 #[test]
@@ -164,7 +165,7 @@ fn a_growing_filter_stays_in_its_memory() {
         let taken = seen.take(&digests(&keys), &mut fresh).unwrap();
         assert_eq!(taken == Taken::All, when_full == WhenFull::Loosen);
         assert!(seen.is_full());
-        assert!(seen.filter().bytes() <= 4096);
+        assert!(seen.filter().unwrap().bytes() <= 4096);
     }
 }
 
@@ -203,5 +204,93 @@ fn a_table_planned_for_all_lines_never_doubles() {
         let keys: Vec<i64> = (start..start + 1000).collect();
         seen.take(&digests(&keys), &mut fresh).unwrap();
     }
-    assert_eq!(seen.filter().bytes(), 14_000 * 8);
+    assert_eq!(seen.filter().unwrap().bytes(), 14_000 * 8);
+}
+
+fn addresses_plan(most_bytes: u64, usable: u64) -> Plan {
+    Plan::Addresses {
+        most_bytes,
+        usable,
+        lines: None,
+    }
+}
+
+fn address_identity() -> Identity {
+    let normalisation = Normalisation::lines().with_form(Form::Ipv4).unwrap();
+    Identity::new(normalisation.key_type()).with_normalisation(normalisation)
+}
+
+/// A bitmap answers as a table does, and goes on in a filter as it does.
+#[test]
+fn addresses_are_seen_as_digests_are() {
+    let far = |i: u32| i.wrapping_mul(0x9e37_79b9);
+    // The most, and whether that is enough for all.
+    for (most, usable, suffices) in [(1 << 30, 1 << 30, true), (100_000, 1 << 20, false)] {
+        let mut seen = Seen::new(
+            &addresses_plan(most, usable),
+            address_identity(),
+            WhenFull::Stop,
+        )
+        .unwrap();
+        assert_eq!(seen.kind(), "bitmap");
+        let mut table = Seen::new(&plan(1 << 16), address_identity(), WhenFull::Stop).unwrap();
+        let (mut fresh, mut other) = ([0; 16], [0; 16]);
+        for batch in 0..20u32 {
+            let keys: Vec<i64> = (0..1000)
+                .map(|i| far((batch * 7919 + i * i) % 12_000).into())
+                .collect();
+            let digests = digests(&keys);
+            assert_eq!(seen.take(&digests, &mut fresh).unwrap(), Taken::All);
+            assert_eq!(table.take(&digests, &mut other).unwrap(), Taken::All);
+            assert_eq!(fresh, other, "{most}, {batch}");
+        }
+        assert_eq!(seen.kind() == "bitmap", suffices);
+        assert_eq!(seen.filter().is_none(), suffices);
+        assert_eq!(seen.new_lines(), table.new_lines());
+        assert!(seen.expected_loss() < 1e-4);
+        assert_eq!(seen.expected_loss() == 0.0, suffices);
+    }
+}
+
+/// Where no filter would hold more, addresses go on in all of the memory, and
+/// then it is full.
+#[test]
+fn addresses_close_together_take_all_of_the_memory() {
+    // Blocks in full take 8320 bytes; no filter takes 2^16 keys in so few.
+    let (most, usable) = (20_000, 40_000);
+    let mut seen = Seen::new(
+        &addresses_plan(most, usable),
+        address_identity(),
+        WhenFull::Stop,
+    )
+    .unwrap();
+    let mut fresh = [0; 16];
+    let mut taken = 0;
+    while taken < 1 << 20 {
+        let keys: Vec<i64> = (taken..taken + 1000).collect();
+        match seen.take(&digests(&keys), &mut fresh).unwrap() {
+            Taken::All => taken += 1000,
+            Taken::Only(some) => {
+                taken += i64::try_from(some).unwrap();
+                break;
+            }
+        }
+    }
+    assert!(seen.is_full() && seen.kind() == "bitmap");
+    assert_eq!(seen.new_lines(), u64::try_from(taken).unwrap());
+    // Four blocks, and nearly all of a fifth by the bound.
+    assert!((4 << 16..5 << 16).contains(&taken), "{taken}");
+    // Without a way to go on but a filter of a larger error, that is taken.
+    let mut loose = Seen::new(
+        &addresses_plan(most, usable),
+        address_identity(),
+        WhenFull::Loosen,
+    )
+    .unwrap();
+    for first in (0..200_000).step_by(1000) {
+        let keys: Vec<i64> = (first..first + 1000).collect();
+        assert_eq!(loose.take(&digests(&keys), &mut fresh).unwrap(), Taken::All);
+    }
+    assert_eq!(loose.kind(), "bloom");
+    assert!(loose.filter().unwrap().bytes() <= usable);
 }

@@ -259,7 +259,7 @@ impl Fill<'_> {
                 let digests = keyed.digests();
                 fresh.resize(mask_words(digests.len()), 0);
                 let taken = seen.take(digests, &mut fresh)?;
-                let poured = !matches!(seen.filter(), AnyFilter::DigestSet(_));
+                let poured = !matches!(seen.filter(), Some(AnyFilter::DigestSet(_)));
                 if matches!(taken, Taken::Only(_)) || (poured && !repeatable) {
                     return Err(too_many(seen.new_lines(), budget, repeatable));
                 }
@@ -269,7 +269,7 @@ impl Fill<'_> {
         intake.refuse_bad()?;
         let counted = seen.new_lines();
         let missed = seen.expected_loss();
-        if let AnyFilter::DigestSet(set) = seen.into_filter()
+        if let Some(AnyFilter::DigestSet(set)) = seen.into_filter()
             && !self.counts_repeats()
         {
             let shape = self.counted_shape(counted.max(1))?;

@@ -67,6 +67,7 @@ struct Setup {
     budget: u64,
     error: Option<f64>,
     items: Option<u64>,
+    keeps_state: bool,
     /// Files to read; none for stdin.
     inputs: Vec<PathBuf>,
     lines: LineOptions,
@@ -100,6 +101,7 @@ impl Setup {
             budget,
             error,
             items,
+            keeps_state: args.state.is_some(),
             inputs: args.files.clone(),
         })
     }
@@ -116,6 +118,10 @@ impl Setup {
     fn plan(&self) -> Result<Plan> {
         let estimate = self.estimate();
         match self.error {
+            // A state keeps digests.
+            None if !self.keeps_state => {
+                Plan::addresses(self.budget, &self.identity, estimate.as_ref())
+            }
             None => Plan::digests(self.budget, estimate.as_ref()),
             Some(error) => Plan::filter(
                 self.budget,
@@ -174,7 +180,7 @@ impl<'a> Run<'a> {
                     &args.run,
                     &format!("memory at most {most}: goes on with the state"),
                 );
-                state.check_room(seen.filter().bytes())?;
+                state.check_room(seen.filter().map_or(0, AnyFilter::bytes))?;
                 seen
             }
             None => {
@@ -309,7 +315,7 @@ impl<'a> Run<'a> {
                     "the output is complete",
                     "allow more with --memory, split the work with --part, or",
                 ),
-                (Some(_), AnyFilter::Bloom(_)) => (
+                (Some(_), Some(AnyFilter::Bloom(_))) => (
                     "output and state are complete",
                     "its filter cannot be enlarged:",
                 ),
@@ -365,11 +371,13 @@ impl<'a> Run<'a> {
             };
             table.row("error", label, figure(error), error);
         }
-        let kind = self.seen.filter().kind().name();
+        let kind = self.seen.kind();
         table.row("memory", "", kind, kind);
-        let items = Contains::about(self.seen.filter())
-            .promise()
-            .map_or(0, |promise| promise.items);
+        let promise = self
+            .seen
+            .filter()
+            .and_then(|filter| filter.about().promise());
+        let items = promise.map_or(0, |promise| promise.items);
         table.row("capacity", "", "", items);
         let seconds = self.started.elapsed().as_secs_f64();
         table.row("seconds", "seconds", figure(seconds), seconds);

@@ -413,7 +413,9 @@ impl State {
         self.record.dropped = dropped;
         self.record.kept = kept;
         let bytes = serde_json::to_vec(&self.record)?;
-        let filter = seen.filter_mut();
+        let Some(filter) = seen.filter_mut() else {
+            bail!("a state keeps digests"); // not reached: it was planned so
+        };
         filter.set_attachment(ATTACHMENT, bytes)?;
         filter
             .save(&file.path, Overwrite::Replace)
