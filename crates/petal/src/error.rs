@@ -41,6 +41,14 @@ pub enum Error {
         /// How to go on.
         remedy: &'static str,
     },
+    /// One digest is to have two answers: the same key came with both, or two
+    /// keys share it.
+    Ambiguous {
+        /// The digest.
+        digest: u64,
+        /// The answers, such as `listed` and `not listed`.
+        answers: [String; 2],
+    },
     /// Two filters, or a filter and its caller, do not agree on something
     /// that decides the answers.
     Mismatch {
@@ -245,6 +253,14 @@ impl fmt::Display for Error {
             Self::Full { kind, keys, remedy } => {
                 write!(f, "the {kind} filter is full with {keys} keys: {remedy}")
             }
+            Self::Ambiguous {
+                digest,
+                answers: [one, other],
+            } => write!(
+                f,
+                "the digest {digest:016x} is given as {one} and as {other}: give each key with \
+                 one answer; if two keys share the digest, use another seed, or a keyed hasher"
+            ),
             Self::Mismatch {
                 what,
                 expected,

@@ -100,7 +100,7 @@ pub use hash::{
 pub use identity::{About, Attachments, Identity, Labels};
 pub use lock::FileLock;
 pub use packet::PacketFilter;
-pub use ribbon::{Static, StaticBuilder, StaticFilter, StaticGeometry};
+pub use ribbon::{Entry, Static, StaticBuilder, StaticFilter, StaticGeometry, Valued};
 pub use sip::{Sip128, Sip128Batch};
 pub use sizing::Promise;
 pub use traits::{Contains, Count, Insert, Merge, Remove, mask_words};

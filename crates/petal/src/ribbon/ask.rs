@@ -17,8 +17,11 @@ use super::place::{BUCKET, Row, WIDTH, is_bumped, shard_of};
 use super::shape::Layer;
 use crate::arch::prefetch::prefetch;
 use crate::arch::wide::{AnyCpu, Cpu, Work, wide};
+use crate::error::Result;
+use crate::hash::{Digest, Digests};
 use crate::identity::About;
-use crate::traits::Bits;
+use crate::traits::{Bits, Contains};
+use crate::typed::BATCH;
 
 /// Digests that are located, and their words under way, before the first of
 /// them is probed: divides 64.
@@ -27,6 +30,9 @@ const AHEAD: usize = 32;
 /// Filters up to this size are asked without fetching ahead: they are in the
 /// L2 cache, or close to it, and independent questions overlap by themselves.
 const CACHED_BYTES: usize = 2 << 20;
+
+/// What a digest differs in that is in no layer.
+const ABSENT: u64 = u64::MAX;
 
 /// What a digest is compared with in a layer, and where that is.
 #[derive(Clone, Copy, Default)]
@@ -53,7 +59,8 @@ impl Place {
     /// Where a row is in a layer that is there. `uniform`, if not 0, are the columns of every
     /// block: a loop that knows them has less to do.
     #[inline(always)]
-    fn of(layer: &Layer, row: &Row, uniform: usize) -> Self {
+    fn of(layer: &Layer, row: Row, uniform: usize) -> Self {
+        let row = row.with_value(layer.value_bits(), 0);
         let (block, bit) = (row.start / WIDTH, row.start % WIDTH);
         let (columns, here, behind) = if uniform == 0 {
             let here = layer.block_at(block);
@@ -112,7 +119,7 @@ impl Static {
     /// The columns of every block, if they are as many everywhere; else 0.
     fn uniform(&self) -> usize {
         if self.columns.more == 0 {
-            self.columns.everywhere as usize
+            self.columns.least() as usize
         } else {
             0
         }
@@ -132,12 +139,12 @@ impl Static {
         Some(Place {
             digest,
             shard,
-            ..Place::of(layer, &row, uniform)
+            ..Place::of(layer, row, uniform)
         })
     }
 
     /// The bits in which a digest differs from what is stored where it would
-    /// be: none for keys.
+    /// be: for keys their values alone, in the low bits.
     #[inline(always)]
     fn probe<C: Cpu>(&self, cpu: C, place: &Place) -> u64 {
         let words = self.words.get();
@@ -188,12 +195,12 @@ impl Work for ProbeLater<'_> {
                 break;
             }
             let row = Row::in_later(self.digest, index + 1, layer.starts);
-            let place = Place::of(layer, &row, 0);
+            let place = Place::of(layer, row, 0);
             if !(layer.bumps && place.is_bumped(words)) {
                 return place.differs(cpu, words);
             }
         }
-        1 // not reached in a file that was written by petal: the last layer bumps none
+        ABSENT // not reached in a file that was written by petal: the last layer bumps none
     }
 }
 
@@ -207,10 +214,7 @@ impl Bits for Static {
     }
 
     fn contains_bits(&self, digest: u64) -> bool {
-        wide(Ask {
-            filter: self,
-            digest,
-        })
+        self.is_seen(self.difference(digest))
     }
 
     fn contains_all_bits(&self, digests: &[u64], mask: &mut [u64]) {
@@ -222,6 +226,80 @@ impl Bits for Static {
     }
 }
 
+impl Static {
+    /// Whether a digest that differs so is one of a key.
+    #[inline(always)]
+    const fn is_seen(&self, difference: u64) -> bool {
+        difference >> self.columns.values == 0
+    }
+
+    /// What [`Self::probe`] says of a digest.
+    fn difference(&self, digest: u64) -> u64 {
+        wide(Ask {
+            filter: self,
+            digest,
+        })
+    }
+
+    /// The same for many digests, into as many words.
+    fn differences(&self, digests: &[u64], into: &mut [u64]) {
+        wide(AskValues {
+            filter: self,
+            digests,
+            into,
+        });
+    }
+
+    /// The value in what a digest differs in: `None` if it is of no key.
+    #[expect(clippy::cast_possible_truncation, reason = "at most 16 bits")]
+    const fn value_in(&self, difference: u64) -> Option<u16> {
+        match self.is_seen(difference) {
+            true => Some(difference as u16),
+            false => None,
+        }
+    }
+
+    /// The value of a digest whose origin is right.
+    pub(crate) fn value_of_bits(&self, digest: u64) -> Option<u16> {
+        self.value_in(self.difference(digest))
+    }
+
+    /// The same for many: each value is handed over with its index.
+    pub(crate) fn values_of_bits(&self, digests: &[u64], mut take: impl FnMut(usize, Option<u16>)) {
+        let mut differences = [0; BATCH];
+        for (first, part) in (0..).step_by(BATCH).zip(digests.chunks(BATCH)) {
+            let differences = &mut differences[..part.len()];
+            self.differences(part, differences);
+            for (i, &difference) in differences.iter().enumerate() {
+                take(first + i, self.value_in(difference));
+            }
+        }
+    }
+
+    /// The value that a key came with; what any filter without values says of one is 0. `None`
+    /// if the key is certainly absent; another absent key gets a random value with the filter's
+    /// error.
+    ///
+    /// # Errors
+    /// If the digest is of another origin.
+    pub fn value(&self, digest: Digest) -> Result<Option<u16>> {
+        Contains::origin(self).accept(digest.origin)?;
+        Ok(self.value_of_bits(digest.bits))
+    }
+
+    /// [`Self::value`] for a batch: `values` gets one for each digest, in order, and nothing
+    /// else.
+    ///
+    /// # Errors
+    /// If the digests are of another origin. The values are then as they were.
+    pub fn values(&self, digests: &Digests, values: &mut Vec<Option<u16>>) -> Result<()> {
+        Contains::origin(self).accept(digests.origin())?;
+        values.clear();
+        self.values_of_bits(digests.bits(), |_, value| values.push(value));
+        Ok(())
+    }
+}
+
 /// One question.
 struct Ask<'a> {
     filter: &'a Static,
@@ -229,12 +307,12 @@ struct Ask<'a> {
 }
 
 impl Work for Ask<'_> {
-    type Result = bool;
+    type Result = u64;
 
     #[inline(always)]
-    fn run<C: Cpu>(self, cpu: C) -> bool {
+    fn run<C: Cpu>(self, cpu: C) -> u64 {
         let place = self.filter.locate(self.digest, 0);
-        place.is_some_and(|place| self.filter.probe(cpu, &place) == 0)
+        place.map_or(ABSENT, |place| self.filter.probe(cpu, &place))
     }
 }
 
@@ -251,7 +329,14 @@ impl Work for AskAll<'_> {
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) {
         if size_of_val(self.filter.words.get()) > CACHED_BYTES {
-            self.run_ahead(cpu);
+            let Self {
+                filter,
+                digests,
+                mask,
+            } = self;
+            run_ahead(cpu, filter, digests, |i, difference| {
+                mask[i / 64] |= u64::from(filter.is_seen(difference)) << (i % 64);
+            });
         } else {
             match self.filter.uniform() {
                 0 => self.run_cached(cpu, 0),
@@ -274,36 +359,53 @@ impl AskAll<'_> {
             let mut answers = 0;
             for (i, &digest) in chunk.iter().enumerate() {
                 let place = filter.locate(digest, uniform);
-                let seen = place.is_some_and(|place| filter.probe(cpu, &place) == 0);
+                let seen = place.is_some_and(|place| filter.is_seen(filter.probe(cpu, &place)));
                 answers |= u64::from(seen) << i;
             }
             *word |= answers;
         }
     }
+}
 
-    /// For a filter in memory: the words of each digest are fetched [`AHEAD`] digests before.
+/// A batch of questions for values.
+struct AskValues<'a> {
+    filter: &'a Static,
+    digests: &'a [u64],
+    into: &'a mut [u64],
+}
+
+impl Work for AskValues<'_> {
+    type Result = ();
+
     #[inline(always)]
-    fn run_ahead<C: Cpu>(self, cpu: C) {
+    fn run<C: Cpu>(self, cpu: C) {
         let Self {
             filter,
             digests,
-            mask,
+            into,
         } = self;
-        let mut places = [None; AHEAD];
-        let (started, following) = digests.split_at(digests.len().min(AHEAD));
-        for (place, &digest) in places.iter_mut().zip(started) {
+        run_ahead(cpu, filter, digests, |i, difference| into[i] = difference);
+    }
+}
+
+/// For a filter in memory: the words of each digest are fetched [`AHEAD`] digests before. Hands
+/// over what each differs in, with its index, in order.
+#[inline(always)]
+fn run_ahead<C: Cpu>(cpu: C, filter: &Static, digests: &[u64], mut take: impl FnMut(usize, u64)) {
+    let mut places = [None; AHEAD];
+    let (started, following) = digests.split_at(digests.len().min(AHEAD));
+    for (place, &digest) in places.iter_mut().zip(started) {
+        *place = filter.fetch(digest);
+    }
+    let mut following = following.iter();
+    for i in 0..digests.len() {
+        let place = &mut places[i % AHEAD];
+        let difference = place
+            .as_ref()
+            .map_or(ABSENT, |place| filter.probe(cpu, place));
+        take(i, difference);
+        if let Some(&digest) = following.next() {
             *place = filter.fetch(digest);
-        }
-        let mut following = following.iter();
-        for i in 0..digests.len() {
-            let place = &mut places[i % AHEAD];
-            let seen = place
-                .as_ref()
-                .is_some_and(|place| filter.probe(cpu, place) == 0);
-            mask[i / 64] |= u64::from(seen) << (i % 64);
-            if let Some(&digest) = following.next() {
-                *place = filter.fetch(digest);
-            }
         }
     }
 }

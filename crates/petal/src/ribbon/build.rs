@@ -1,6 +1,6 @@
 //! From digests to the words of a filter.
 //!
-//! Owns the order of the digests, the number of shards, and the threads. The
+//! Owns the order of the keys, the number of shards, and the threads. The
 //! result is the same whatever the order of the digests, the repeats among
 //! them, and the number of threads.
 
@@ -10,6 +10,7 @@ use std::thread;
 
 use super::Static;
 use super::directory::{Shards, directory_words, entry};
+use super::entry::{Entry, Valued};
 use super::place::shard_of;
 use super::shape::Columns;
 use super::shard::{Builder, Plan, Shard};
@@ -31,8 +32,8 @@ pub(super) const fn shards_for(keys: u64) -> u64 {
     if shards == 0 { 1 } else { shards }
 }
 
-/// Sorts digests and leaves each once.
-fn sort_distinct(digests: &mut Vec<u64>, threads: usize) {
+/// Sorts keys by their digests and leaves each once.
+fn sort_distinct<E: Entry>(digests: &mut Vec<E>, threads: usize) {
     // Every thread gets a range of digests of its own; one pass for each halving is all that is
     // done by a single thread.
     let threads = threads.min(MOST_HALVED);
@@ -54,19 +55,19 @@ const MOST_HALVED: usize = 64;
 
 /// Splits digests that agree in all bits above bit number `bit`, counted from the top and from 1,
 /// by that bit.
-fn halve(digests: &mut [u64], bit: u32) -> (&mut [u64], &mut [u64]) {
+fn halve<E: Entry>(digests: &mut [E], bit: u32) -> (&mut [E], &mut [E]) {
     let mut zeros = 0;
     for i in 0..digests.len() {
         let digest = digests[i];
         digests.swap(i, zeros);
         // No branch, which would be guessed wrongly half the time.
-        zeros += usize::from(digest >> (64 - bit) & 1 == 0);
+        zeros += usize::from(digest.digest() >> (64 - bit) & 1 == 0);
     }
     digests.split_at_mut(zeros)
 }
 
 /// Sorts digests that agree in the highest bits.
-fn sort_piece(digests: &mut [u64], bits: u32) {
+fn sort_piece<E: Entry>(digests: &mut [E], bits: u32) {
     // Parts that fit a cache.
     let parts = shards_for(digests.len() as u64);
     let mut start = 0;
@@ -80,8 +81,8 @@ fn sort_piece(digests: &mut [u64], bits: u32) {
 /// range of digests, of those that agree in the highest bits) and returns where
 /// each part ends. In place: every digest is moved to its part in a chain of
 /// exchanges ("American flag sort", McIlroy, Bostic and McIlroy, 1993).
-fn partition(digests: &mut [u64], parts: u64, bits: u32) -> Vec<usize> {
-    let part_of = |digest: u64| index(shard_of(digest << bits, parts).0);
+fn partition<E: Entry>(digests: &mut [E], parts: u64, bits: u32) -> Vec<usize> {
+    let part_of = |key: E| index(shard_of(key.digest() << bits, parts).0);
     let mut ends = vec![0usize; usize::try_from(parts).unwrap_or(usize::MAX)];
     if parts == 1 {
         return vec![digests.len()];
@@ -114,12 +115,12 @@ fn partition(digests: &mut [u64], parts: u64, bits: u32) -> Vec<usize> {
     ends
 }
 
-/// The columns for so many keys and an expected error of at most `error`.
+/// The columns for so many keys and an expected error of at most `error`; 1 is no promise at all.
 fn columns_for(identity: &Identity, items: u64, error: f64) -> Result<Columns> {
     check_items(items.max(1))?;
     let collisions = identity.collisions();
     let least = collisions.least_error(items);
-    if !(error >= least && error < 1.0) {
+    if !(error >= least && error <= 1.0) {
         return Err(Error::parameter(
             "error",
             error,
@@ -129,6 +130,25 @@ fn columns_for(identity: &Identity, items: u64, error: f64) -> Result<Columns> {
     Ok(Columns::for_error(error - collisions.probability(items)))
 }
 
+/// The same below 1, for a filter that has nothing else to say.
+fn columns_below_1(identity: &Identity, items: u64, error: f64) -> Result<Columns> {
+    let columns = columns_for(identity, items, error)?;
+    if error < 1.0 {
+        return Ok(columns);
+    }
+    let expected = "less: a filter that holds for everything says nothing";
+    Err(Error::parameter("error", error, expected))
+}
+
+/// The same with a value for each key.
+fn columns_with_values(identity: &Identity, items: u64, error: f64, bits: u32) -> Result<Columns> {
+    if !(1..=Columns::MAX_VALUES).contains(&bits) {
+        let expected = format!("use 1 to {} bits a key", Columns::MAX_VALUES);
+        return Err(Error::parameter("value bits", bits, expected));
+    }
+    Ok(columns_for(identity, items, error)?.with_values(bits))
+}
+
 /// Words that a filter hardly ever passes.
 #[expect(
     clippy::cast_possible_truncation,
@@ -136,15 +156,15 @@ fn columns_for(identity: &Identity, items: u64, error: f64) -> Result<Columns> {
     reason = "positive, and below 10^12 words"
 )]
 fn expected_words(items: u64, shards: u64, columns: Columns) -> u64 {
-    let bits = items as f64 * (columns.mean() + 0.1) * 1.01;
+    let bits = items as f64 * (columns.mean() + f64::from(columns.values) + 0.1) * 1.01;
     directory_words(shards) + (bits / 64.0) as u64 + 64 * 64
 }
 
 /// Builds a [`Static`] from sorted digests, a few shards at a time: the memory
-/// it takes beside the filter is some 16 MiB a thread, however many keys
-/// there are.
+/// it takes beside the filter is some 16 MiB a thread (24 MiB with values),
+/// however many keys there are. `E` is `u64`, a digest, or [`Valued`].
 #[derive(Debug)]
-pub struct StaticBuilder {
+pub struct StaticBuilder<E = u64> {
     about: About,
     columns: Columns,
     items: u64,
@@ -156,13 +176,13 @@ pub struct StaticBuilder {
     words: Words,
     threads: usize,
     builders: Vec<Builder>,
-    /// Digests that are in no shard yet.
-    pending: Vec<u64>,
+    /// Keys that are in no shard yet.
+    pending: Vec<E>,
     taken: u64,
-    last: Option<u64>,
+    last: Option<E>,
 }
 
-impl StaticBuilder {
+impl StaticBuilder<u64> {
     /// For so many digests of keys of an identity, and an expected error of at most
     /// `error`, on so many threads. Takes the memory of the filter.
     ///
@@ -182,14 +202,97 @@ impl StaticBuilder {
         threads: usize,
         count: u64,
     ) -> Result<Self> {
-        let columns = columns_for(&identity, items, error)?;
+        let columns = columns_below_1(&identity, items, error)?;
+        Self::create(
+            identity,
+            items,
+            columns,
+            promise(items, error),
+            threads,
+            count,
+        )
+    }
+
+    /// Bytes that such a filter takes: a little more than it turns out to have.
+    ///
+    /// # Errors
+    /// As for [`Self::new`], but for the memory.
+    pub fn expected_bytes(identity: &Identity, items: u64, error: f64) -> Result<u64> {
+        let columns = columns_below_1(identity, items, error)?;
+        Ok(8 * expected_words(items, shards_for(items), columns))
+    }
+}
+
+impl StaticBuilder<Valued> {
+    /// For keys with a value of so many bits each: 1 to 16. With an error of 1 nothing tells
+    /// whether a key is there, and only the bits of the values are stored.
+    ///
+    /// # Errors
+    /// As for [`StaticBuilder::new`], or if there are other numbers of bits.
+    pub fn with_values(
+        identity: Identity,
+        items: u64,
+        error: f64,
+        bits: u32,
+        threads: usize,
+    ) -> Result<Self> {
+        let count = shards_for(items);
+        Self::valued_with_shards(identity, items, error, bits, threads, count)
+    }
+
+    /// The same with a number of shards of the caller's choice, at least 1.
+    pub(crate) fn valued_with_shards(
+        identity: Identity,
+        items: u64,
+        error: f64,
+        bits: u32,
+        threads: usize,
+        count: u64,
+    ) -> Result<Self> {
+        let columns = columns_with_values(&identity, items, error, bits)?;
+        Self::create(
+            identity,
+            items,
+            columns,
+            promise(items, error),
+            threads,
+            count,
+        )
+    }
+
+    /// Bytes that such a filter takes: a little more than it turns out to have.
+    ///
+    /// # Errors
+    /// As for [`Self::with_values`], but for the memory.
+    pub fn expected_bytes_with_values(
+        identity: &Identity,
+        items: u64,
+        error: f64,
+        bits: u32,
+    ) -> Result<u64> {
+        let columns = columns_with_values(identity, items, error, bits)?;
+        Ok(8 * expected_words(items, shards_for(items), columns))
+    }
+}
+
+/// What is promised, if it is anything.
+fn promise(items: u64, error: f64) -> Option<Promise> {
+    let items = items.max(1);
+    (error < 1.0).then_some(Promise { items, error })
+}
+
+impl<E: Entry> StaticBuilder<E> {
+    fn create(
+        identity: Identity,
+        items: u64,
+        columns: Columns,
+        promise: Option<Promise>,
+        threads: usize,
+        count: u64,
+    ) -> Result<Self> {
         let expected = expected_words(items, count, columns);
-        let promise = Promise {
-            items: items.max(1),
-            error,
-        };
         Ok(Self {
-            about: About::new(identity, Some(promise)),
+            about: About::new(identity, promise),
             columns,
             items,
             count,
@@ -203,42 +306,36 @@ impl StaticBuilder {
         })
     }
 
-    /// Bytes that such a filter takes: a little more than it turns out to have.
-    ///
-    /// # Errors
-    /// As for [`Self::new`], but for the memory.
-    pub fn expected_bytes(identity: &Identity, items: u64, error: f64) -> Result<u64> {
-        let columns = columns_for(identity, items, error)?;
-        Ok(8 * expected_words(items, shards_for(items), columns))
+    /// Sorts keys by their digests and leaves each once, on so many threads: what
+    /// [`Self::push`] takes. A digest with different values stays there with each.
+    pub fn sort_distinct(keys: &mut Vec<E>, threads: usize) {
+        sort_distinct(keys, threads);
     }
 
-    /// Sorts digests and leaves each once, on so many threads: what
-    /// [`Self::push`] takes.
-    pub fn sort_distinct(digests: &mut Vec<u64>, threads: usize) {
-        sort_distinct(digests, threads);
-    }
-
-    /// Adds digests, ascending and each once, behind those that were added before.
+    /// Adds keys, by ascending digests and each once, behind those that were added before.
     ///
     /// # Errors
-    /// If they are not in that order, there are more than was said, or the
-    /// memory cannot be had.
-    pub fn push(&mut self, digests: &[u64]) -> Result<()> {
-        for &digest in digests {
-            if self.last.is_some_and(|last| last >= digest) {
-                return Err(Error::parameter(
-                    "digests",
-                    format!("{digest:#x} behind {:#x}", self.last.unwrap_or(0)),
-                    "give them in ascending order, each once",
-                ));
+    /// If they are not in that order, a digest came with two values
+    /// ([`Error::Ambiguous`]), a value has more bits than was said, there are more
+    /// keys than was said, or the memory cannot be had.
+    pub fn push(&mut self, keys: &[E]) -> Result<()> {
+        for &key in keys {
+            let digest = key.digest();
+            if let Some(last) = self.last.filter(|last| last.digest() >= digest) {
+                return Err(misplaced(last, key));
             }
-            self.last = Some(digest);
+            if u32::from(key.value()) >> self.columns.values != 0 {
+                let bits = self.columns.values;
+                let expected = format!("at most {}, in {bits} bits", (1u32 << bits) - 1);
+                return Err(Error::parameter("value", key.value(), expected));
+            }
+            self.last = Some(key);
         }
-        self.taken += digests.len() as u64;
+        self.taken += keys.len() as u64;
         if self.taken > self.items {
             return Err(self.miscounted());
         }
-        for part in digests.chunks(PENDING * self.threads) {
+        for part in keys.chunks(PENDING * self.threads) {
             self.pending.extend_from_slice(part);
             if self.pending.len() >= PENDING * self.threads {
                 self.build_whole_shards()?;
@@ -250,7 +347,7 @@ impl StaticBuilder {
     /// The filter.
     ///
     /// # Errors
-    /// If fewer digests were added than was said, or the memory cannot be had.
+    /// If fewer keys were added than was said, or the memory cannot be had.
     pub fn finish(mut self) -> Result<Static> {
         if self.taken != self.items {
             return Err(self.miscounted());
@@ -273,27 +370,27 @@ impl StaticBuilder {
         let mut pending = std::mem::take(&mut self.pending);
         let open = pending
             .last()
-            .map_or(0, |&last| shard_of(last, self.count).0);
-        let whole = pending.partition_point(|&digest| shard_of(digest, self.count).0 < open);
+            .map_or(0, |last| shard_of(last.digest(), self.count).0);
+        let whole = pending.partition_point(|key| shard_of(key.digest(), self.count).0 < open);
         self.build(&pending[..whole], open)?;
         pending.drain(..whole);
         self.pending = pending;
         Ok(())
     }
 
-    /// Builds the shards up to `end` of the digests that belong to them.
-    fn build(&mut self, digests: &[u64], end: u64) -> Result<()> {
+    /// Builds the shards up to `end` of the keys that belong to them.
+    fn build(&mut self, keys: &[E], end: u64) -> Result<()> {
         let (count, columns) = (self.count, self.columns);
-        let mut rest = digests;
+        let mut rest = keys;
         let mut at = self.shards.count();
         while at < end {
             // As many as there are results to be kept.
             let until = end.min(at + 4 * self.threads as u64);
-            let plans: Vec<Plan<'_>> = (at..until)
+            let plans: Vec<Plan<'_, E>> = (at..until)
                 .map(|shard| {
-                    let here = rest.partition_point(|&digest| shard_of(digest, count).0 <= shard);
+                    let here = rest.partition_point(|key| shard_of(key.digest(), count).0 <= shard);
                     Plan {
-                        digests: rest.split_off(..here).unwrap_or_default(),
+                        keys: rest.split_off(..here).unwrap_or_default(),
                         shards: count,
                         columns,
                     }
@@ -368,6 +465,36 @@ impl Static {
         builder.build(&digests, builder.count)?;
         builder.into_filter()
     }
+
+    /// The same with a value for each.
+    pub(crate) fn build_with_values(
+        identity: Identity,
+        mut keys: Vec<Valued>,
+        error: f64,
+        bits: u32,
+        threads: usize,
+    ) -> Result<Self> {
+        sort_distinct(&mut keys, threads);
+        let items = keys.len() as u64;
+        let mut builder = StaticBuilder::with_values(identity, items, error, bits, threads)?;
+        builder.push(&keys)?;
+        builder.finish()
+    }
+}
+
+/// Why a key cannot stand behind another one.
+fn misplaced<E: Entry>(last: E, key: E) -> Error {
+    if last.digest() == key.digest() && last.value() != key.value() {
+        return Error::Ambiguous {
+            digest: key.digest(),
+            answers: [last, key].map(|key| format!("the value {}", key.value())),
+        };
+    }
+    Error::parameter(
+        "digests",
+        format!("{:#x} behind {:#x}", key.digest(), last.digest()),
+        "give them in ascending order, each once",
+    )
 }
 
 /// An index of words in memory.

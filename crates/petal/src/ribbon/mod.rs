@@ -12,6 +12,8 @@
 //! *bumped* to the next, smaller layer, and two bits for every 128 slots say
 //! which keys are.
 //!
+//! A few bits of a value can be kept with each key: further columns, for their own size.
+//!
 //! ```text
 //! words:  directory (if there is more than one shard) | shard | shard | ...
 //! shard:  layer 0 | layer 1 | ...
@@ -22,6 +24,7 @@
 mod ask;
 mod build;
 mod directory;
+mod entry;
 mod place;
 mod shape;
 mod shard;
@@ -32,10 +35,12 @@ mod tests;
 use crate::error::{FormatError, Result};
 use crate::hash::{Bytes, Key, KeyHasher, KeyKind};
 use crate::identity::{About, Identity};
-use crate::typed::Typed;
+use crate::traits::Bits;
+use crate::typed::{BATCH, Typed, hash_all};
 use crate::words::{self, Words};
 
 pub use build::StaticBuilder;
+pub use entry::{Entry, Valued};
 pub use shape::StaticGeometry;
 
 use directory::{Shards, wrong};
@@ -91,6 +96,61 @@ impl<K: KeyKind> StaticFilter<K> {
             .collect();
         let identity = Identity::new(K::TYPE).with_hasher(hasher);
         Self::new_for(Static::build(identity, digests, error, threads)?)
+    }
+
+    /// A filter that keeps a value of so many bits (1 to 16) with each key, built on so many
+    /// threads. A key may come again with the same value.
+    ///
+    /// With an error of 1 nothing tells whether a key is there: every question has a value as
+    /// its answer, and only that of a key is the right one.
+    ///
+    /// ```
+    /// use petal::{Bytes, KeyHasher, StaticFilter};
+    /// let seen = [("5f4dcc3b", 3), ("e10adc39", 12)];
+    /// let filter = StaticFilter::<Bytes>::with_values(seen, 4, 1e-6, KeyHasher::default(), 1)?;
+    /// assert_eq!(filter.value("e10adc39"), Some(12));
+    /// assert_eq!(filter.value("25d55ad2"), None);
+    /// # Ok::<(), petal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`StaticFilter::from_keys`]; if a value or the number of bits is out of range; or
+    /// if a digest came with two values ([`crate::Error::Ambiguous`]).
+    pub fn with_values<Q: Key<K>>(
+        pairs: impl IntoIterator<Item = (Q, u16)>,
+        bits: u32,
+        error: f64,
+        hasher: KeyHasher,
+        threads: usize,
+    ) -> Result<Self> {
+        let keys = pairs.into_iter().map(|(key, value)| Valued {
+            digest: key.digest_bits(&hasher),
+            value,
+        });
+        let keys = keys.collect();
+        let identity = Identity::new(K::TYPE).with_hasher(hasher);
+        Self::new_for(Static::build_with_values(
+            identity, keys, error, bits, threads,
+        )?)
+    }
+
+    /// The value that a key came with: see [`Static::value`].
+    #[must_use]
+    pub fn value<Q: Key<K> + ?Sized>(&self, key: &Q) -> Option<u16> {
+        let hasher = &Bits::meta(&**self).identity().hasher;
+        self.value_of_bits(key.digest_bits(hasher))
+    }
+
+    /// [`Self::value`] for many keys, with the memory working in parallel: `values` gets one for
+    /// each, in order, and nothing else.
+    pub fn values<Q: Key<K>>(&self, keys: &[Q], values: &mut Vec<Option<u16>>) {
+        let hasher = &Bits::meta(&**self).identity().hasher;
+        values.clear();
+        let mut digests = [0; BATCH];
+        for keys in keys.chunks(BATCH) {
+            let digests = hash_all(hasher, keys, &mut digests);
+            self.values_of_bits(digests, |_, value| values.push(value));
+        }
     }
 }
 
@@ -158,6 +218,12 @@ impl Static {
 
     pub(crate) const fn words(&self) -> &Words {
         &self.words
+    }
+
+    /// Bits of the value that is kept with each key; 0 if there is none.
+    #[must_use]
+    pub const fn value_bits(&self) -> u32 {
+        self.columns.values
     }
 
     /// Distinct keys it was built from.

@@ -9,7 +9,8 @@
 //! layer i > 0:  d = mix_int(digest, i)    start = hi(d * starts)
 //! c           = (d ^ d >> 32) * NEXT
 //! coefficients  c ^ c >> 32, lowest bit set: bit k is that of slot start + k
-//! fingerprint   hi(c * LANES): column j has bit j
+//! fingerprint   hi(c * LANES) shifted left by the bits of a value, and below it as many high
+//!               bits of c: column j has bit j
 //! ```
 //!
 //! A shard is a range of digests, and in its first layer the slots have the
@@ -58,6 +59,17 @@ impl Row {
     pub(super) const fn in_later(digest: u64, layer: usize, starts: u64) -> Self {
         let mixed = mix_int(digest.cast_signed(), layer as u64);
         Self::from_mixed(mixed, mixed, starts)
+    }
+
+    /// The row in a filter with so many bits of a value. These come first, masked by bits that no
+    /// other column has: so those found for an absent key are random, however few keys there are.
+    /// (The high bits of `hi(c * LANES)` would not do: it is at most LANES.)
+    #[inline(always)]
+    pub(super) const fn with_value(mut self, bits: u32, value: u16) -> Self {
+        // Those of the coefficients are those of c.
+        let mask = self.coefficients.rotate_left(bits) & ((1 << bits) - 1);
+        self.fingerprint = self.fingerprint << bits | mask ^ value as u64;
+        self
     }
 
     #[inline(always)]

@@ -10,21 +10,25 @@ use super::directory::{Blocks, Shards, blocks_of, wrong};
 use super::place::{LAYERS, WIDTH, starts, threshold_words};
 use crate::error::FormatError;
 
-/// The number of columns: bits compared for a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The number of columns: bits compared for a key, and those of its value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
-    /// In all blocks: 0 to 40.
+    /// Columns of a value, the first ones: 0 to 16, and with `everywhere` at most 62.
+    pub(crate) values: u32,
+    /// Columns compared in all blocks.
     pub(crate) everywhere: u32,
     /// The share of keys that have one more, of 2^32.
     pub(crate) more: u32,
 }
 
 impl Columns {
-    /// Most columns in all blocks: those of the least error there is, 1e-12,
-    /// and of the most keys.
+    /// Most columns in all blocks.
     pub(super) const MAX: u32 = 62;
 
-    /// For an error of at most `error`, more than 2^-62 and less than 1:
+    /// Most columns of a value.
+    pub(super) const MAX_VALUES: u32 = u16::BITS;
+
+    /// For an error of at most `error`, more than 2^-62 and at most 1, without a value:
     /// `everywhere` columns give 2^-everywhere, which is too much, one more is
     /// enough, and a share of the keys makes up the difference.
     pub(super) fn for_error(error: f64) -> Self {
@@ -38,14 +42,25 @@ impl Columns {
             reason = "clamped; 2^32, for which one column more is all but the same, saturates"
         )]
         Self {
+            values: 0,
             everywhere: everywhere as u32,
             more: more as u32,
         }
     }
 
-    /// Columns a key on average.
+    /// The same with so many bits of a value.
+    pub(super) const fn with_values(self, values: u32) -> Self {
+        Self { values, ..self }
+    }
+
+    /// Columns that are compared for a key, on average.
     pub(super) fn mean(self) -> f64 {
         f64::from(self.everywhere) + f64::from(self.more) / 2f64.powi(32)
+    }
+
+    /// Columns of every block.
+    pub(super) const fn least(self) -> u32 {
+        self.values + self.everywhere
     }
 }
 
@@ -69,6 +84,17 @@ impl StaticGeometry {
         }
     }
 
+    /// One shard of one layer, with a column that is compared.
+    #[cfg(test)]
+    pub(crate) const fn of_blocks(blocks: u32) -> Self {
+        let columns = Columns {
+            values: 0,
+            everywhere: 1,
+            more: 0,
+        };
+        Self::new(1, columns, [blocks, 0, 0, 0], blocks as u64)
+    }
+
     /// Parts that are built and asked independently, each of a range of digests.
     #[must_use]
     pub const fn shards(&self) -> u64 {
@@ -80,6 +106,12 @@ impl StaticGeometry {
     #[must_use]
     pub fn columns(&self) -> f64 {
         self.columns.mean()
+    }
+
+    /// Bits of the value that is kept with each key; 0 if there is none.
+    #[must_use]
+    pub const fn value_bits(&self) -> u32 {
+        self.columns.values
     }
 
     /// Words of the filter.
@@ -96,9 +128,13 @@ impl StaticGeometry {
 
     /// As four words of a file.
     pub(crate) fn record(self) -> [u64; 4] {
-        let Columns { everywhere, more } = self.columns;
-        // Bits 8 to 31 are for what this version does not have, such as wider rows.
-        let columns = u64::from(everywhere) | u64::from(more) << 32;
+        let Columns {
+            values,
+            everywhere,
+            more,
+        } = self.columns;
+        // Bits 16 to 31 are for what this version does not have, such as wider rows.
+        let columns = u64::from(everywhere | values << 8) | u64::from(more) << 32;
         if self.shards == 1 {
             let [a, b, c, d] = self.single.map(u64::from);
             [1, columns, a | b << 32, c | d << 32]
@@ -109,12 +145,17 @@ impl StaticGeometry {
 
     /// The opposite of [`Self::record`], with every check that needs no words.
     pub(crate) fn decode([shards, columns, a, b]: [u64; 4]) -> Result<Self, FormatError> {
-        let [everywhere, more, ..] = blocks_of([columns, 0]);
-        if everywhere > Columns::MAX {
-            let expected = format!("0 to {}, and no bits above", Columns::MAX);
-            return Err(wrong("columns", format!("{everywhere:#x}"), expected));
+        let [low, more, ..] = blocks_of([columns, 0]);
+        let columns = Columns {
+            values: low >> 8,
+            everywhere: low & 0xff,
+            more,
+        };
+        if columns.values > Columns::MAX_VALUES || columns.least() > Columns::MAX {
+            let (most, values) = (Columns::MAX, Columns::MAX_VALUES);
+            let expected = format!("0 to {most}, {values} of them of a value, and no bits above");
+            return Err(wrong("columns", format!("{low:#x}"), expected));
         }
-        let columns = Columns { everywhere, more };
         match shards {
             0 => Err(wrong("shards", 0, "at least 1")),
             1 => {
@@ -142,7 +183,7 @@ pub(super) struct Layer {
     /// Blocks that have one column more: the first ones. One past the last
     /// block if keys in the last block have it, too.
     with_more: u64,
-    everywhere: u32,
+    columns: Columns,
     /// Whether keys may be bumped from it: it has thresholds.
     pub(super) bumps: bool,
 }
@@ -165,7 +206,7 @@ impl Layer {
             solution: first,
             thresholds: 0,
             with_more,
-            everywhere: columns.everywhere,
+            columns,
             bumps,
         };
         layer.thresholds = layer.block_at(blocks);
@@ -173,8 +214,8 @@ impl Layer {
     }
 
     /// The same layer with or without thresholds.
-    pub(super) fn with_bumps(self, bumps: bool, columns: Columns) -> Self {
-        Self::new(self.solution, self.blocks(), bumps, columns)
+    pub(super) fn with_bumps(self, bumps: bool) -> Self {
+        Self::new(self.solution, self.blocks(), bumps, self.columns)
     }
 
     /// [`Self::new`] in words that end at `most`, and the word behind it; `None`
@@ -187,7 +228,7 @@ impl Layer {
         most: u64,
     ) -> Option<(Self, u64)> {
         // More than it has: with this, no sum below passes an address.
-        let bound = blocks * u64::from(columns.everywhere + 2);
+        let bound = blocks * u64::from(columns.least() + 2);
         usize::try_from(first.checked_add(bound)?).ok()?;
         let layer = Self::new(usize::try_from(first).ok()?, blocks, bumps, columns);
         let end = layer.end() as u64;
@@ -223,28 +264,29 @@ impl Layer {
         }
         let with_more = (self.with_more.saturating_sub(1) * WIDTH).min(self.starts);
         let halved = with_more as f64 / self.starts as f64 / 2.0;
-        (-f64::from(self.everywhere)).exp2() * (1.0 - halved)
+        (-f64::from(self.columns.everywhere)).exp2() * (1.0 - halved)
     }
 
     /// The columns of a row that starts in a block.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "at most 63")]
     pub(super) const fn columns_from(&self, block: u64) -> usize {
-        (self.everywhere as u64 + (block + 1 < self.with_more) as u64) as usize
+        (self.columns.least() as u64 + (block + 1 < self.with_more) as u64) as usize
     }
 
     /// Columns of a block in the words.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "at most 63")]
     pub(super) const fn columns_in(&self, block: u64) -> usize {
-        (self.everywhere as u64 + (block < self.with_more) as u64) as usize
+        (self.columns.least() as u64 + (block < self.with_more) as u64) as usize
     }
 
     /// The index of the first word of a block.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the words are in memory")]
     pub(super) fn block_at(&self, block: u64) -> usize {
-        self.uniform_block_at(block, self.everywhere as usize) + block.min(self.with_more) as usize
+        self.uniform_block_at(block, self.columns.least() as usize)
+            + block.min(self.with_more) as usize
     }
 
     /// The same where every block has the same columns.
@@ -252,6 +294,12 @@ impl Layer {
     #[expect(clippy::cast_possible_truncation, reason = "the words are in memory")]
     pub(super) const fn uniform_block_at(&self, block: u64, columns: usize) -> usize {
         self.solution + block as usize * columns
+    }
+
+    /// Bits of a value.
+    #[inline(always)]
+    pub(super) const fn value_bits(&self) -> u32 {
+        self.columns.values
     }
 
     /// The index of the word that has a bucket's threshold.

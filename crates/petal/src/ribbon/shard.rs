@@ -3,6 +3,7 @@
 //! Owns how many slots each layer gets, and puts the layers one behind the
 //! other. It knows nothing of other shards.
 
+use super::entry::Entry;
 use super::place::{LAYERS, Row, WIDTH, shard_of, starts};
 use super::shape::{Columns, Layer};
 use super::solve::{Band, Filling};
@@ -30,11 +31,11 @@ pub(super) struct Builder {
     bands: [Band; 2],
 }
 
-/// A shard and what it is made of: digests, ascending, each once, and how
+/// A shard and what it is made of: keys by their digests, ascending, each once, and how
 /// many shards there are in all.
 #[derive(Clone, Copy)]
-pub(super) struct Plan<'a> {
-    pub(super) digests: &'a [u64],
+pub(super) struct Plan<'a, E> {
+    pub(super) keys: &'a [E],
     pub(super) shards: u64,
     pub(super) columns: Columns,
 }
@@ -45,7 +46,7 @@ impl Builder {
     /// # Errors
     /// If the digests are not those of keys under a hasher that whoever chose the keys did not
     /// know: no table has room for too many that are close together in each layer.
-    pub(super) fn build(&mut self, plans: &[Plan<'_>]) -> Result<Vec<Shard>> {
+    pub(super) fn build<E: Entry>(&mut self, plans: &[Plan<'_, E>]) -> Result<Vec<Shard>> {
         let [one, two] = &mut self.bands;
         match plans {
             [a, b] if a.is_large() && b.is_large() => {
@@ -60,24 +61,24 @@ impl Builder {
 }
 
 /// A shard whose first layer bumps, and the keys that it has bumped so far.
-struct Begun {
+struct Begun<E> {
     shard: Shard,
     layer: Layer,
-    bumped: Vec<u64>,
+    bumped: Vec<E>,
 }
 
-impl Begun {
+impl<E: Entry> Begun<E> {
     fn filling<'a>(
         &'a mut self,
         band: &'a mut Band,
-        plan: Plan<'a>,
-    ) -> Filling<'a, impl Fn(u64) -> Row> {
+        plan: Plan<'a, E>,
+    ) -> Filling<'a, E, impl Fn(E) -> Row> {
         let starts = self.layer.starts;
         let thresholds = &mut self.shard.words[self.layer.thresholds()];
         Filling::new(
             band,
-            plan.digests,
-            move |digest| plan.row(digest, 0, starts),
+            plan.keys,
+            move |key| plan.row(key, 0, starts),
             self.layer.blocks(),
             thresholds,
             &mut self.bumped,
@@ -85,38 +86,31 @@ impl Begun {
     }
 
     /// Adds the other layers.
-    fn finish(mut self, band: &mut Band, plan: Plan<'_>) -> Result<Shard> {
-        end_layer(
-            band,
-            &mut self.shard,
-            0,
-            self.layer,
-            plan.columns,
-            &mut self.bumped,
-        );
+    fn finish(mut self, band: &mut Band, plan: Plan<'_, E>) -> Result<Shard> {
+        end_layer(band, &mut self.shard, 0, self.layer, &mut self.bumped);
         plan.add_layers(band, self.shard, 1, self.bumped)
     }
 }
 
-impl Plan<'_> {
+impl<E: Entry> Plan<'_, E> {
     const fn is_large(&self) -> bool {
-        self.digests.len() >= TRIED_BELOW
+        self.keys.len() >= TRIED_BELOW
     }
 
     /// Blocks of the first layer of a large shard.
     const fn usual_blocks(&self) -> u64 {
-        (self.digests.len() as u64 * 965 / 1000).div_ceil(WIDTH)
+        (self.keys.len() as u64 * 965 / 1000).div_ceil(WIDTH)
     }
 
     fn build(&self, band: &mut Band) -> Result<Shard> {
-        if self.digests.len() < PLAIN_BELOW {
-            return self.add_layers(band, Shard::default(), 0, self.digests.to_vec());
+        if self.keys.len() < PLAIN_BELOW {
+            return self.add_layers(band, Shard::default(), 0, self.keys.to_vec());
         }
         if self.is_large() {
             return self.with_first_layer(band, self.usual_blocks());
         }
         // Few keys: what rounding to whole blocks costs is worth a search.
-        let keys = self.digests.len() as u64;
+        let keys = self.keys.len() as u64;
         let mut smallest: Option<Shard> = None;
         for blocks in keys * 9 / 10 / WIDTH..=keys.div_ceil(WIDTH) {
             let shard = self.with_first_layer(band, blocks.max(1))?;
@@ -137,7 +131,7 @@ impl Plan<'_> {
         begun.finish(band, *self)
     }
 
-    fn begin(&self, blocks: u64) -> Begun {
+    fn begin(&self, blocks: u64) -> Begun<E> {
         let layer = Layer::new(0, blocks, true, self.columns);
         let mut shard = Shard::default();
         shard.words.resize(layer.end(), 0);
@@ -155,7 +149,7 @@ impl Plan<'_> {
         band: &mut Band,
         mut shard: Shard,
         first: usize,
-        mut keys: Vec<u64>,
+        mut keys: Vec<E>,
     ) -> Result<Shard> {
         let mut bumped = Vec::new();
         for index in first..LAYERS {
@@ -173,7 +167,7 @@ impl Plan<'_> {
                 Filling::new(
                     band,
                     &keys,
-                    |digest| self.row(digest, index, layer.starts),
+                    |key| self.row(key, index, layer.starts),
                     blocks,
                     &mut shard.words[layer.thresholds()],
                     &mut bumped,
@@ -181,19 +175,19 @@ impl Plan<'_> {
                 .run();
                 layer
             };
-            end_layer(band, &mut shard, index, layer, self.columns, &mut bumped);
+            end_layer(band, &mut shard, index, layer, &mut bumped);
             std::mem::swap(&mut keys, &mut bumped);
         }
         Ok(shard)
     }
 
     /// The smallest layer that takes all keys.
-    fn plain(&self, band: &mut Band, keys: &[u64], index: usize, at: usize) -> Result<Layer> {
+    fn plain(&self, band: &mut Band, keys: &[E], index: usize, at: usize) -> Result<Layer> {
         let fewest = (keys.len() as u64).div_ceil(WIDTH);
         // Random rows fit long before.
         for blocks in fewest..=2 * fewest + 8 {
             let starts = starts(blocks);
-            let rows = keys.iter().map(|&digest| self.row(digest, index, starts));
+            let rows = keys.iter().map(|&key| self.row(key, index, starts));
             if band.insert_all(rows, blocks) {
                 return Ok(Layer::new(at, blocks, false, self.columns));
             }
@@ -206,33 +200,34 @@ impl Plan<'_> {
     }
 
     #[inline(always)]
-    fn row(&self, digest: u64, layer: usize, starts: u64) -> Row {
-        if layer == 0 {
+    fn row(&self, key: E, layer: usize, starts: u64) -> Row {
+        let digest = key.digest();
+        let row = if layer == 0 {
             Row::in_first(digest, shard_of(digest, self.shards).1, starts)
         } else {
             Row::in_later(digest, layer, starts)
-        }
+        };
+        row.with_value(self.columns.values, key.value())
     }
 }
 
 /// Solves a layer that was filled, and brings the keys that it has bumped into
 /// the order of the next one. Without any it has no thresholds.
-fn end_layer(
+fn end_layer<E: Entry>(
     band: &Band,
     shard: &mut Shard,
     index: usize,
     layer: Layer,
-    columns: Columns,
-    bumped: &mut [u64],
+    bumped: &mut [E],
 ) {
     sort_for_layer(bumped, index + 1);
-    let layer = layer.with_bumps(!bumped.is_empty(), columns);
+    let layer = layer.with_bumps(!bumped.is_empty());
     shard.words.resize(layer.end(), 0);
     band.solve(&layer, &mut shard.words);
     shard.blocks[index] = u32::try_from(layer.blocks()).unwrap_or(u32::MAX);
 }
 
 /// Brings bumped keys into the order of their starts in the next layer.
-fn sort_for_layer(keys: &mut [u64], layer: usize) {
-    keys.sort_unstable_by_key(|&digest| mix_int(digest.cast_signed(), layer as u64));
+fn sort_for_layer<E: Entry>(keys: &mut [E], layer: usize) {
+    keys.sort_unstable_by_key(|key| mix_int(key.digest().cast_signed(), layer as u64));
 }

@@ -3,6 +3,7 @@
 //! Owns the elimination with bumping and the back-substitution. It does not
 //! know which shard or filter the layer belongs to.
 
+use super::entry::Entry;
 use super::place::{BUCKET, KEEP_ALL, Row, WIDTH, buckets, bump_class};
 use super::shape::Layer;
 use crate::arch::wide::{Cpu, Work, wide};
@@ -78,12 +79,12 @@ impl Band {
 ///
 /// One [`Self::step`] at a time: each has to wait for the one before, so that
 /// two matrices that are filled in turn take hardly longer than one.
-pub(super) struct Filling<'a, F> {
+pub(super) struct Filling<'a, E, F> {
     band: &'a mut Band,
-    /// Digests behind the bucket at hand.
-    rest: &'a [u64],
+    /// Keys behind the bucket at hand.
+    rest: &'a [E],
     /// Those of the bucket.
-    here: &'a [u64],
+    here: &'a [E],
     row_of: F,
     buckets: u64,
     bucket: u64,
@@ -95,7 +96,7 @@ pub(super) struct Filling<'a, F> {
     /// Two bits a bucket, which are 0 at first.
     thresholds: &'a mut [u64],
     /// Gets what does not fit.
-    bumped: &'a mut Vec<u64>,
+    bumped: &'a mut Vec<E>,
 }
 
 /// A row that looks for a slot.
@@ -105,20 +106,20 @@ pub(super) struct Cursor {
     equation: Equation,
 }
 
-impl<'a, F: Fn(u64) -> Row> Filling<'a, F> {
-    /// Of digests in ascending order of their starts, into an empty matrix.
+impl<'a, E: Entry, F: Fn(E) -> Row> Filling<'a, E, F> {
+    /// Of keys in ascending order of their starts, into an empty matrix.
     pub(super) fn new(
         band: &'a mut Band,
-        digests: &'a [u64],
+        keys: &'a [E],
         row_of: F,
         blocks: u64,
         thresholds: &'a mut [u64],
-        bumped: &'a mut Vec<u64>,
+        bumped: &'a mut Vec<E>,
     ) -> Self {
         band.clear(blocks);
         Self {
             band,
-            rest: digests,
+            rest: keys,
             here: &[],
             row_of,
             buckets: buckets(blocks),
@@ -224,8 +225,8 @@ impl<'a, F: Fn(u64) -> Row> Filling<'a, F> {
             let end = (self.bucket + 1) * BUCKET;
             let rows = &mut self.band.rows;
             rows.clear();
-            for &digest in self.rest {
-                let row = (self.row_of)(digest);
+            for &key in self.rest {
+                let row = (self.row_of)(key);
                 if row.start >= end {
                     break;
                 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::normalise::{Field, Form};
-use crate::{CounterBits, Counting, Increase};
+use crate::{CounterBits, Counting, Increase, Valued};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -56,6 +56,29 @@ fn fixed(identity: Identity, count: u64, error: f64, shards: u64) -> AnyFilter {
     let mut keys: Vec<u64> = (0..count).map(|i| digest(i).bits()).collect();
     StaticBuilder::sort_distinct(&mut keys, 1);
     let mut builder = StaticBuilder::with_shards(identity, count, error, 1, shards).unwrap();
+    builder.push(&keys).unwrap();
+    builder.finish().unwrap().into()
+}
+
+/// The value of key `i` in files that have values of so many bits.
+fn value(i: u64, bits: u32) -> u16 {
+    u16::try_from((i * 7) & ((1 << bits) - 1)).unwrap()
+}
+
+/// A static filter of the first `count` keys with their values.
+fn valued(identity: Identity, count: u64, error: f64, bits: u32, shards: u64) -> AnyFilter {
+    let digest = |i| match identity.key_type {
+        KeyType::Int => identity.hasher.digest_int(integer(i)),
+        KeyType::Bytes => identity.hasher.digest_bytes(text(i).as_bytes()),
+    };
+    let key = |i| Valued {
+        digest: digest(i).bits(),
+        value: value(i, bits),
+    };
+    let mut keys: Vec<Valued> = (0..count).map(key).collect();
+    StaticBuilder::sort_distinct(&mut keys, 1);
+    let mut builder =
+        StaticBuilder::valued_with_shards(identity, count, error, bits, 1, shards).unwrap();
     builder.push(&keys).unwrap();
     builder.finish().unwrap().into()
 }
@@ -160,6 +183,9 @@ fn goldens() -> Vec<(&'static str, AnyFilter, u64)> {
         // Fractions of a column, keys bumped once and twice, several shards.
         ("static-bumped", fixed(ints(0), 9000, 0.01, 1), 9000),
         ("static-shards", fixed(ints(9), 2000, 1e-6, 3), 2000),
+        ("static-values", valued(bytes(), 500, 0.01, 3, 1), 500),
+        ("static-values-16", valued(ints(2), 600, 1e-12, 16, 2), 600),
+        ("static-values-only", valued(bytes(), 300, 1.0, 1, 1), 300),
     ]
     .into_iter()
     .map(|(name, filter, count)| (name, with_keys(filter, count), count))
@@ -200,6 +226,15 @@ fn golden_files_are_read() {
                 KeyType::Bytes => opened.contains_bytes(text(i).as_bytes()),
             };
             assert!(seen.unwrap(), "{name}: {i}");
+            if let AnyFilter::Static(opened) = &opened {
+                let hasher = &filter.about().identity().hasher;
+                let digest = match key_type(&filter) {
+                    KeyType::Int => hasher.digest_int(integer(i)),
+                    KeyType::Bytes => hasher.digest_bytes(text(i).as_bytes()),
+                };
+                let bits = opened.value_bits();
+                assert_eq!(opened.value(digest).unwrap(), Some(value(i, bits)));
+            }
         }
         assert_eq!(crate::verify(path_of(name)).unwrap().version, 1, "{name}");
     }

@@ -6,6 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use super::*;
 use crate::format::mapped::{MappedGeometry, MappedWriter};
 use crate::traits::Insert;
+use crate::words::Words;
+use crate::{Static, StaticGeometry};
 
 /// Digests of keys, and some whose block is the last of all or among the last.
 fn spread_digests() -> Vec<u64> {
@@ -124,4 +126,45 @@ fn more_than_2_to_35_bits_in_place() {
 fn more_than_2_to_32_bits_of_a_classic_filter_in_place() {
     let geometry = ClassicGeometry::new(6_000_000_001, 3).unwrap();
     build_in_place(geometry.into(), 1 << 32);
+}
+
+/// The table is all zeros but for the slots at which a few keys start: with one column, that is
+/// what decides about them.
+#[test]
+fn more_than_2_to_32_slots_of_a_static_filter() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("filter");
+    let blocks = (1 << 26) + 9;
+    let mut about = About::new(Identity::new(KeyType::Int), Some(PROMISE));
+    about.insertions = Some(5);
+    let mut words = Words::zeroed(blocks.into()).unwrap();
+    let mut last = 0;
+    for digest in spread_digests() {
+        let (_, [(start, coefficients, fingerprint), _]) =
+            crate::ribbon::example_rows(digest, 1, [blocks.into(), 1]);
+        let slots = u128::from(blocks) * 64 - 63;
+        assert_eq!(u128::from(start), (u128::from(digest) * slots) >> 64);
+        assert_eq!(coefficients & 1, 1);
+        let word = usize::try_from(start / 64).unwrap();
+        words.get_mut().unwrap()[word] |= (fingerprint & 1) << (start % 64);
+        last = last.max(start);
+    }
+    assert!(last > 1 << 32);
+    let zeros = Words::zeroed(blocks.into()).unwrap();
+    let geometry = StaticGeometry::of_blocks(blocks);
+    let empty = Static::from_parts(about.clone(), geometry, zeros).unwrap();
+    let filter = AnyFilter::from(Static::from_parts(about, geometry, words).unwrap());
+    let assert_answers = |filter: &AnyFilter| {
+        let mut wrong = 0;
+        for digest in spread_digests() {
+            assert!(filter.contains_bits(digest), "{digest:x}");
+            wrong += u32::from(!empty.contains_bits(digest));
+        }
+        assert!(wrong > 5, "{wrong} keys are not where the table is 0");
+    };
+    assert_answers(&filter);
+    filter.save(&path, Overwrite::Refuse).unwrap();
+    drop(filter);
+    assert_answers(&AnyFilter::open_mapped(&path, None).unwrap());
+    crate::verify(&path).unwrap();
 }

@@ -23,8 +23,8 @@ use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Contains};
 use crate::{
     AnyFilter, Attachments, BlockWords, Bloom, BloomFilter, Classic, ClassicGeometry, CounterBits,
     Counting, CountingGeometry, Deletable, DeletableGeometry, DigestSet, Growable, GrowableFilter,
-    Increase, Int, Kind, Overload, SplitGeometry, StaticBuilder, Window, WindowGeometry,
-    WindowSpan,
+    Increase, Int, Kind, Overload, SplitGeometry, Static, StaticBuilder, Valued, Window,
+    WindowGeometry, WindowSpan,
 };
 
 /// A filter to be put into a file, and the secret to read it with.
@@ -140,6 +140,17 @@ fn static_keys(identity: Identity, shards: u64, count: u64, error: f64) -> AnyFi
     builder.finish().unwrap().into()
 }
 
+/// The same with a value for each key.
+fn static_values(identity: Identity, count: u64, error: f64, bits: u32) -> AnyFilter {
+    let keys = digests(count).map(|digest| Valued {
+        digest,
+        value: u16::try_from(digest >> (64 - bits)).unwrap(),
+    });
+    Static::build_with_values(identity, keys.collect(), error, bits, 1)
+        .unwrap()
+        .into()
+}
+
 /// A small filter of each kind and shape.
 fn samples() -> Vec<Sample> {
     let text = || Identity::new(KeyType::Bytes).with_normalisation(normalisation());
@@ -190,6 +201,7 @@ fn samples() -> Vec<Sample> {
         unkeyed("deletable", counted_keys()),
         unkeyed("static", static_keys(text(), 1, 6, 1e-3)),
         unkeyed("static without keys", static_keys(text(), 1, 0, 0.01)),
+        unkeyed("static with values", static_values(text(), 6, 0.01, 3)),
         with_secret(
             "static in shards",
             static_keys(keyed(KeyType::Int), 3, 6, 0.01),
@@ -246,6 +258,9 @@ fn assert_same(a: &AnyFilter, b: &AnyFilter) {
     assert_eq!(a.bytes(), b.bytes());
     for digest in digests(300).chain([0, u64::MAX]) {
         assert_eq!(a.contains_bits(digest), b.contains_bits(digest));
+        if let (AnyFilter::Static(a), AnyFilter::Static(b)) = (a, b) {
+            assert_eq!(a.value_of_bits(digest), b.value_of_bits(digest));
+        }
     }
     assert_eq!(a.to_bytes().unwrap(), b.to_bytes().unwrap());
 }

@@ -204,6 +204,33 @@ fn a_static_filter_has_the_parities_it_should_have() {
     }
 }
 
+/// The same with a value, whose columns come first, under high bits of the coefficients' z.
+#[test]
+fn values_are_where_they_should_be() {
+    let digest = KeyHasher::default().digest_bytes(b"https://example.org/");
+    let key = crate::Valued {
+        digest: digest.bits(),
+        value: 0b101,
+    };
+    let identity = Identity::new(KeyType::Bytes);
+    let filter = crate::Static::build_with_values(identity, vec![key], 0.25, 3, 1).unwrap();
+    let (_, rows) = crate::ribbon::example_rows(digest.bits(), 1, [1, 1]);
+    let (_, coefficients, fingerprint) = rows[0];
+    let z = (digest.bits() ^ digest.bits() >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let words = filter.words().get();
+    assert_eq!(words.len(), 5);
+    let mut value = 0;
+    for (column, word) in words.iter().enumerate() {
+        let parity = u64::from((word & coefficients).count_ones() & 1);
+        if column < 3 {
+            value |= (parity ^ z >> (61 + column) & 1) << column;
+        } else {
+            assert_eq!(parity, fingerprint >> (column - 3) & 1, "{column}");
+        }
+    }
+    assert_eq!(value, 0b101);
+}
+
 #[test]
 fn the_classic_example_is_stated() {
     let digest = KeyHasher::default()
