@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::bloom::Bloom;
+use crate::cascade::Cascade;
 use crate::classic::Classic;
 use crate::counting::Counting;
 use crate::deletable::Deletable;
@@ -38,6 +39,8 @@ pub enum Kind {
     Deletable,
     /// [`Static`]
     Static,
+    /// [`Cascade`]
+    Cascade,
 }
 
 impl Kind {
@@ -53,6 +56,7 @@ impl Kind {
             Self::Window => "window",
             Self::Deletable => "deletable",
             Self::Static => "static",
+            Self::Cascade => "cascade",
         }
     }
 }
@@ -84,6 +88,8 @@ pub enum AnyFilter {
     Deletable(Deletable),
     /// A ribbon, of keys that do not change.
     Static(Static),
+    /// Two ribbons, exact for two lists that do not change.
+    Cascade(Cascade),
 }
 
 /// Runs an expression on whatever filter there is.
@@ -98,6 +104,7 @@ macro_rules! each {
             Self::Window($filter) => $run,
             Self::Deletable($filter) => $run,
             Self::Static($filter) => $run,
+            Self::Cascade($filter) => $run,
         }
     };
 }
@@ -115,6 +122,7 @@ impl AnyFilter {
             Self::Window(_) => Kind::Window,
             Self::Deletable(_) => Kind::Deletable,
             Self::Static(_) => Kind::Static,
+            Self::Cascade(_) => Kind::Cascade,
         }
     }
 
@@ -245,6 +253,7 @@ impl AnyFilter {
             Self::Window(filter) => filter.geometry().bytes(),
             Self::Deletable(filter) => filter.geometry().bytes(),
             Self::Static(filter) => filter.bytes(),
+            Self::Cascade(filter) => filter.bytes(),
         }
     }
 
@@ -261,10 +270,11 @@ impl AnyFilter {
             Self::Window(filter) => filter.fill(),
             Self::Deletable(filter) => filter.fill(),
             Self::Static(filter) => filter.fill(),
+            Self::Cascade(filter) => filter.fill(),
         }
     }
 
-    /// Distinct keys: exact for a [`DigestSet`] and a [`Static`] filter, and but for shared fingerprints
+    /// Distinct keys: exact for a [`DigestSet`], a [`Static`] filter and a [`Cascade`] (those listed), and but for shared fingerprints
     /// for a [`Deletable`]; in a [`Window`] those of each
     /// generation that changed a bit; else an estimate from the fill, infinite
     /// if every bit is set.
@@ -279,11 +289,13 @@ impl AnyFilter {
             Self::Window(filter) => filter.held() as f64,
             Self::Deletable(filter) => filter.len() as f64,
             Self::Static(filter) => filter.len() as f64,
+            Self::Cascade(filter) => filter.len() as f64,
         }
     }
 
     /// The chance that a random absent key is "seen", as the filter stands:
-    /// from all of its words, and from the keys that share a digest.
+    /// from all of its words, and from the keys that share a digest. For a [`Cascade`] that is
+    /// one of neither list.
     #[must_use]
     pub fn error_now(&self) -> f64 {
         let words = match self {
@@ -294,6 +306,7 @@ impl AnyFilter {
             Self::Counting(filter) => filter.error_now(),
             Self::Window(filter) => filter.error_now(),
             Self::Static(filter) => filter.error_now(),
+            Self::Cascade(filter) => filter.error_now(),
             // Shared digests are shared fingerprints.
             Self::Deletable(filter) => return filter.error_now(),
         };
@@ -319,13 +332,13 @@ impl AnyFilter {
     }
 
     /// How many more distinct keys the filter may take and keep its promise;
-    /// `None` if it has no limit (it grows, or forgets). A [`Static`] filter takes none. Where the count of its keys is
+    /// `None` if it has no limit (it grows, or forgets). A [`Static`] filter and a [`Cascade`] take none. Where the count of its keys is
     /// not known, an estimate.
     #[must_use]
     pub fn room(&self) -> Option<u64> {
         match self {
             Self::DigestSet(_) | Self::Growable(_) | Self::Window(_) => None,
-            Self::Static(_) => Some(0),
+            Self::Static(_) | Self::Cascade(_) => Some(0),
             Self::Bloom(_) | Self::Classic(_) | Self::Counting(_) | Self::Deletable(_) => {
                 let about = Contains::about(self);
                 let items = about.promise()?.items;
@@ -363,7 +376,7 @@ impl BitsMut for AnyFilter {
             Self::Counting(filter) => filter.insert_bits(digest),
             Self::Window(filter) => filter.insert_bits(digest),
             Self::Deletable(filter) => filter.insert_bits(digest),
-            Self::Static(_) => Err(self.lacks("adding keys")),
+            Self::Static(_) | Self::Cascade(_) => Err(self.lacks("adding keys")),
         }
     }
 
@@ -376,7 +389,7 @@ impl BitsMut for AnyFilter {
             Self::Counting(filter) => filter.insert_all_bits(digests, mask),
             Self::Window(filter) => filter.insert_all_bits(digests, mask),
             Self::Deletable(filter) => filter.insert_all_bits(digests, mask),
-            Self::Static(_) => Err(self.lacks("adding keys")),
+            Self::Static(_) | Self::Cascade(_) => Err(self.lacks("adding keys")),
         }
     }
 }
@@ -470,7 +483,7 @@ macro_rules! into_any {
     )*};
 }
 into_any!(
-    DigestSet, Bloom, Classic, Growable, Counting, Window, Deletable, Static
+    DigestSet, Bloom, Classic, Growable, Counting, Window, Deletable, Static, Cascade
 );
 
 const _: () = {

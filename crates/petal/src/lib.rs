@@ -42,7 +42,8 @@
 //! [`GrowableFilter`] the one for an unknown number of keys,
 //! [`CountingBloomFilter`] the one that can forget and count, [`DeletableFilter`] a
 //! smaller one that can, too, [`WindowFilter`] the one that forgets what is older
-//! than a number of keys or a stretch of time, [`DigestSet`]
+//! than a number of keys or a stretch of time, [`StaticFilter`] the smallest, for keys that do
+//! not change and values with them, [`CascadeFilter`] exact for two lists, [`DigestSet`]
 //! the exact one while memory lasts, [`PacketFilter`] one of a few bytes that
 //! travels in a packet. [`AnyFilter`] is what a file turns out to
 //! hold. [`sizing`] has the arithmetic. [`Contains`], [`Insert`], [`Remove`],
@@ -53,6 +54,7 @@ mod any;
 mod arch;
 mod atomic;
 mod bloom;
+mod cascade;
 mod classic;
 mod counting;
 mod deletable;
@@ -80,6 +82,7 @@ mod words;
 pub use any::{AnyFilter, Kind};
 pub use atomic::{AtomicFile, Overwrite, sync_directory};
 pub use bloom::{Bloom, BloomFilter, ConcurrentBloom, ConcurrentBloomFilter};
+pub use cascade::{Cascade, CascadeFilter, CascadeGeometry, DigestSource};
 pub use classic::{Classic, ClassicBloomFilter, ClassicGeometry};
 pub use counting::{CounterBits, Counting, CountingBloomFilter, CountingGeometry, Increase};
 pub use deletable::{Deletable, DeletableFilter};

@@ -7,6 +7,7 @@ use super::header::Geometry;
 use super::metadata::{Growth, StageRecord};
 use crate::any::AnyFilter;
 use crate::bloom::Bloom;
+use crate::cascade::Cascade;
 use crate::classic::Classic;
 use crate::counting::Counting;
 use crate::deletable::Deletable;
@@ -163,6 +164,18 @@ impl Stored for Static {
     }
 }
 
+impl Stored for Cascade {
+    fn contents(&self) -> Result<Contents<'_>> {
+        Ok(Contents {
+            geometry: Geometry::Cascade(self.geometry()),
+            about: self.meta(),
+            growth: None,
+            window: None,
+            words: self.words().to_vec(),
+        })
+    }
+}
+
 impl Stored for AnyFilter {
     fn contents(&self) -> Result<Contents<'_>> {
         match self {
@@ -174,6 +187,7 @@ impl Stored for AnyFilter {
             Self::Window(filter) => filter.contents(),
             Self::Deletable(filter) => filter.contents(),
             Self::Static(filter) => filter.contents(),
+            Self::Cascade(filter) => filter.contents(),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::cursor::Cursor;
 use super::sections::{HEADER_LEN, Sections};
 use super::{MAX_METADATA, VERSION};
 use crate::any::Kind;
+use crate::cascade::CascadeGeometry;
 use crate::classic::ClassicGeometry;
 use crate::counting::{CounterBits, CountingGeometry, Increase};
 use crate::error::{Error, FormatError, Result};
@@ -103,6 +104,8 @@ pub(crate) enum Geometry {
     },
     /// Where its shards are is in the payload.
     Static(StaticGeometry),
+    /// The shapes of its filters are in the payload.
+    Cascade(CascadeGeometry),
 }
 
 impl Geometry {
@@ -116,6 +119,7 @@ impl Geometry {
             Self::Window(_) => Kind::Window,
             Self::Deletable { .. } => Kind::Deletable,
             Self::Static(_) => Kind::Static,
+            Self::Cascade(_) => Kind::Cascade,
         }
     }
 
@@ -140,6 +144,7 @@ impl Geometry {
                 (7, [shape.slots(), shape.remainder_bits().into(), used, 0])
             }
             Self::Static(shape) => (8, shape.record()),
+            Self::Cascade(shape) => (9, shape.record()),
             Self::Window(shape) => (
                 6,
                 [
@@ -204,6 +209,7 @@ impl Geometry {
                 Ok(Self::Deletable { shape, used: c })
             }
             8 => Ok(Self::Static(StaticGeometry::decode(words)?)),
+            9 => Ok(Self::Cascade(CascadeGeometry::decode(words)?)),
             _ => Err(FormatError::Unknown {
                 what: "kind",
                 got: kind.into(),

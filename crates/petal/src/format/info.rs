@@ -3,6 +3,7 @@
 use super::header::{Geometry, HasherRecord, Header};
 use super::metadata::{Metadata, StageRecord, growth_missing, window_missing};
 use crate::any::Kind;
+use crate::cascade::CascadeGeometry;
 use crate::classic::ClassicGeometry;
 use crate::counting::CountingGeometry;
 use crate::error::{FormatError, Result};
@@ -58,6 +59,8 @@ pub enum Shape {
     },
     /// [`crate::Static`]
     Static(StaticGeometry),
+    /// [`crate::Cascade`]
+    Cascade(CascadeGeometry),
 }
 
 /// What header and metadata of a file say. A secret is not needed for it.
@@ -120,6 +123,7 @@ impl FileInfo {
                 used,
             },
             (Geometry::Static(shape), _) => Shape::Static(shape),
+            (Geometry::Cascade(shape), _) => Shape::Cascade(shape),
             (Geometry::Bloom(shape), _) => Shape::Bloom(shape),
             (Geometry::Classic(shape), _) => Shape::Classic(shape),
             (Geometry::Counting(shape), _) => Shape::Counting(shape),

@@ -1,7 +1,7 @@
 //! The words of a filter in the payload: which run of them is where.
 //!
 //! Owns the placement of runs (one a filter, one a stage of a growable
-//! filter) and what must be zero between and behind them.
+//! filter, three of a cascade) and what must be zero between and behind them.
 
 use super::ALIGN;
 use super::checksum::is_zero;
@@ -46,6 +46,7 @@ impl Runs {
             (Geometry::Window(shape), None) => vec![shape.words()],
             (Geometry::Deletable { shape, .. }, None) => vec![shape.words()],
             (Geometry::Static(shape), None) => vec![shape.words()],
+            (Geometry::Cascade(shape), None) => shape.runs().to_vec(),
             (Geometry::Classic(shape), None) => {
                 let used = shape.bits() % 64;
                 if used != 0 {
@@ -96,7 +97,7 @@ impl Runs {
     pub(super) fn check(&self, offset: u64, part: &[u8]) -> Result<(), FormatError> {
         for pair in self.runs.windows(2) {
             if !is_zero(within(part, offset, pair[0].end(), pair[1].offset)) {
-                return Err(field("gap between stages", "set", "zeros"));
+                return Err(field("gap between runs", "set", "zeros"));
             }
         }
         let last = self.len().saturating_sub(8);

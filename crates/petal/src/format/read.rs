@@ -20,6 +20,7 @@ use super::source::{FileSource, Source};
 use super::{MIB, metadata};
 use crate::any::AnyFilter;
 use crate::bloom::Bloom;
+use crate::cascade::Cascade;
 use crate::classic::Classic;
 use crate::counting::Counting;
 use crate::deletable::Deletable;
@@ -470,6 +471,11 @@ impl Front {
             Geometry::Static(shape) => {
                 let words = words.next().ok_or_else(missing)?;
                 Ok(Static::from_parts(about, shape, words)?.into())
+            }
+            Geometry::Cascade(shape) => {
+                let mut next = || words.next().ok_or_else(missing);
+                let words = [next()?, next()?, next()?];
+                Ok(Cascade::from_parts(about, shape, words)?.into())
             }
             Geometry::Window(shape) => {
                 let words = words.next().ok_or_else(missing)?;

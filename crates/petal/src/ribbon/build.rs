@@ -116,7 +116,7 @@ fn partition<E: Entry>(digests: &mut [E], parts: u64, bits: u32) -> Vec<usize> {
 }
 
 /// The columns for so many keys and an expected error of at most `error`; 1 is no promise at all.
-fn columns_for(identity: &Identity, items: u64, error: f64) -> Result<Columns> {
+pub(crate) fn columns_for(identity: &Identity, items: u64, error: f64) -> Result<Columns> {
     check_items(items.max(1))?;
     let collisions = identity.collisions();
     let least = collisions.least_error(items);
@@ -158,6 +158,11 @@ fn columns_with_values(identity: &Identity, items: u64, error: f64, bits: u32) -
 fn expected_words(items: u64, shards: u64, columns: Columns) -> u64 {
     let bits = items as f64 * (columns.mean() + f64::from(columns.values) + 0.1) * 1.01;
     directory_words(shards) + (bits / 64.0) as u64 + 64 * 64
+}
+
+/// Bytes that a filter hardly ever passes.
+pub(crate) fn expected_bytes(items: u64, columns: Columns) -> u64 {
+    8 * expected_words(items, shards_for(items), columns)
 }
 
 /// Builds a [`Static`] from sorted digests, a few shards at a time: the memory
@@ -219,7 +224,7 @@ impl StaticBuilder<u64> {
     /// As for [`Self::new`], but for the memory.
     pub fn expected_bytes(identity: &Identity, items: u64, error: f64) -> Result<u64> {
         let columns = columns_below_1(identity, items, error)?;
-        Ok(8 * expected_words(items, shards_for(items), columns))
+        Ok(expected_bytes(items, columns))
     }
 }
 
@@ -271,7 +276,7 @@ impl StaticBuilder<Valued> {
         bits: u32,
     ) -> Result<u64> {
         let columns = columns_with_values(identity, items, error, bits)?;
-        Ok(8 * expected_words(items, shards_for(items), columns))
+        Ok(expected_bytes(items, columns))
     }
 }
 
@@ -282,6 +287,16 @@ fn promise(items: u64, error: f64) -> Option<Promise> {
 }
 
 impl<E: Entry> StaticBuilder<E> {
+    /// For so many columns.
+    pub(crate) fn with_columns(
+        identity: Identity,
+        items: u64,
+        columns: Columns,
+        threads: usize,
+    ) -> Result<Self> {
+        Self::create(identity, items, columns, None, threads, shards_for(items))
+    }
+
     fn create(
         identity: Identity,
         items: u64,

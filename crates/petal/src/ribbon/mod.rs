@@ -40,11 +40,12 @@ use crate::typed::{BATCH, Typed, hash_all};
 use crate::words::{self, Words};
 
 pub use build::StaticBuilder;
+pub(crate) use build::{columns_for, expected_bytes};
 pub use entry::{Entry, Valued};
+pub(crate) use shape::Columns;
 pub use shape::StaticGeometry;
 
 use directory::{Shards, wrong};
-use shape::Columns;
 
 /// The smallest filter for keys that are all known, and do not change:
 /// 1.003 times the log2(1/p) bits a key that no filter can go below, 30 % less

@@ -31,7 +31,7 @@ impl Columns {
     /// For an error of at most `error`, more than 2^-62 and at most 1, without a value:
     /// `everywhere` columns give 2^-everywhere, which is too much, one more is
     /// enough, and a share of the keys makes up the difference.
-    pub(super) fn for_error(error: f64) -> Self {
+    pub(crate) fn for_error(error: f64) -> Self {
         let everywhere = (-error.log2()).floor().clamp(0.0, f64::from(Self::MAX));
         let more = 2.0 * (1.0 - error * everywhere.exp2());
         // Rounded up, so that the error is not passed.
@@ -49,7 +49,7 @@ impl Columns {
     }
 
     /// The same with so many bits of a value.
-    pub(super) const fn with_values(self, values: u32) -> Self {
+    pub(crate) const fn with_values(self, values: u32) -> Self {
         Self { values, ..self }
     }
 

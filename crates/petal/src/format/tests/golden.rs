@@ -83,9 +83,24 @@ fn valued(identity: Identity, count: u64, error: f64, bits: u32, shards: u64) ->
     builder.finish().unwrap().into()
 }
 
+/// A cascade of the first `count` keys, with so many that follow as not listed.
+fn exact(identity: Identity, count: u64, others: u64, error: f64) -> AnyFilter {
+    let digest = |i| match identity.key_type {
+        KeyType::Int => identity.hasher.digest_int(integer(i)),
+        KeyType::Bytes => identity.hasher.digest_bytes(text(i).as_bytes()),
+    };
+    let mut listed: Vec<u64> = (0..count).map(|i| digest(i).bits()).collect();
+    let mut rest: Vec<u64> = (count..count + others).map(|i| digest(i).bits()).collect();
+    StaticBuilder::sort_distinct(&mut listed, 1);
+    StaticBuilder::sort_distinct(&mut rest, 1);
+    Cascade::build(&identity, &listed, &rest, error, 1)
+        .unwrap()
+        .into()
+}
+
 /// Inserts the first `count` keys, as many as a filter promised to take.
 fn with_keys(mut filter: AnyFilter, count: u64) -> AnyFilter {
-    if filter.kind() == Kind::Static {
+    if is_fixed(filter.kind()) {
         return filter; // it has them
     }
     for i in 0..count {
@@ -183,6 +198,10 @@ fn goldens() -> Vec<(&'static str, AnyFilter, u64)> {
         // Fractions of a column, keys bumped once and twice, several shards.
         ("static-bumped", fixed(ints(0), 9000, 0.01, 1), 9000),
         ("static-shards", fixed(ints(9), 2000, 1e-6, 3), 2000),
+        ("cascade", exact(bytes(), 100, 4000, 1e-3), 100),
+        ("cascade-smallest", exact(ints(5), 300, 20_000, 1.0), 300),
+        ("cascade-inverted", exact(bytes(), 900, 70, 1.0), 900),
+        ("cascade-empty", exact(bytes(), 0, 0, 0.5), 0),
         ("static-values", valued(bytes(), 500, 0.01, 3, 1), 500),
         ("static-values-16", valued(ints(2), 600, 1e-12, 16, 2), 600),
         ("static-values-only", valued(bytes(), 300, 1.0, 1, 1), 300),
@@ -226,6 +245,17 @@ fn golden_files_are_read() {
                 KeyType::Bytes => opened.contains_bytes(text(i).as_bytes()),
             };
             assert!(seen.unwrap(), "{name}: {i}");
+        }
+        if let AnyFilter::Cascade(cascade) = &opened {
+            for i in count..count + cascade.not_listed() {
+                let seen = match key_type(&opened) {
+                    KeyType::Int => opened.contains_int(integer(i)),
+                    KeyType::Bytes => opened.contains_bytes(text(i).as_bytes()),
+                };
+                assert!(!seen.unwrap(), "{name}: {i}");
+            }
+        }
+        for i in 0..count {
             if let AnyFilter::Static(opened) = &opened {
                 let hasher = &filter.about().identity().hasher;
                 let digest = match key_type(&filter) {

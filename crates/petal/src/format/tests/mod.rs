@@ -21,10 +21,10 @@ use crate::sizing::{GrowthPlan, Promise};
 use crate::testing::cases;
 use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Contains};
 use crate::{
-    AnyFilter, Attachments, BlockWords, Bloom, BloomFilter, Classic, ClassicGeometry, CounterBits,
-    Counting, CountingGeometry, Deletable, DeletableGeometry, DigestSet, Growable, GrowableFilter,
-    Increase, Int, Kind, Overload, SplitGeometry, Static, StaticBuilder, Valued, Window,
-    WindowGeometry, WindowSpan,
+    AnyFilter, Attachments, BlockWords, Bloom, BloomFilter, Cascade, Classic, ClassicGeometry,
+    CounterBits, Counting, CountingGeometry, Deletable, DeletableGeometry, DigestSet, Growable,
+    GrowableFilter, Increase, Int, Kind, Overload, SplitGeometry, Static, StaticBuilder, Valued,
+    Window, WindowGeometry, WindowSpan,
 };
 
 /// A filter to be put into a file, and the secret to read it with.
@@ -151,6 +151,22 @@ fn static_values(identity: Identity, count: u64, error: f64, bits: u32) -> AnyFi
         .into()
 }
 
+/// The same keys as listed ones, and so many others.
+fn cascade(identity: Identity, count: u64, others: u64, error: f64) -> AnyFilter {
+    let mut listed: Vec<u64> = digests(count).collect();
+    let mut others: Vec<u64> = digests(count + others).skip(listed.len()).collect();
+    StaticBuilder::sort_distinct(&mut listed, 1);
+    StaticBuilder::sort_distinct(&mut others, 1);
+    Cascade::build(&identity, &listed, &others, error, 1)
+        .unwrap()
+        .into()
+}
+
+/// Whether a kind is built with all its keys.
+const fn is_fixed(kind: Kind) -> bool {
+    matches!(kind, Kind::Static | Kind::Cascade)
+}
+
 /// A small filter of each kind and shape.
 fn samples() -> Vec<Sample> {
     let text = || Identity::new(KeyType::Bytes).with_normalisation(normalisation());
@@ -202,6 +218,8 @@ fn samples() -> Vec<Sample> {
         unkeyed("static", static_keys(text(), 1, 6, 1e-3)),
         unkeyed("static without keys", static_keys(text(), 1, 0, 0.01)),
         unkeyed("static with values", static_values(text(), 6, 0.01, 3)),
+        unkeyed("cascade", cascade(text(), 6, 40, 1e-3)),
+        with_secret("inverted cascade", cascade(keyed(KeyType::Int), 6, 2, 1.0)),
         with_secret(
             "static in shards",
             static_keys(keyed(KeyType::Int), 3, 6, 0.01),
@@ -234,7 +252,7 @@ fn samples() -> Vec<Sample> {
     ];
     for sample in &mut samples {
         let count = if sample.name == "growable" { 15 } else { 6 };
-        if sample.filter.kind() != Kind::Static {
+        if !is_fixed(sample.filter.kind()) {
             fill(&mut sample.filter, count);
         }
         if sample.name == "digests" {
@@ -546,6 +564,7 @@ fn recipes() -> impl Strategy<Value = Recipe> {
         Kind::Window,
         Kind::Deletable,
         Kind::Static,
+        Kind::Cascade,
     ];
     let name = "[a-zäß_. -]{1,12}";
     let texts = proptest::collection::vec((name, "\\PC{0,20}"), 0..4);
@@ -637,6 +656,17 @@ impl Recipe {
                 builder.push(&keys).unwrap();
                 builder.finish().unwrap().into()
             }
+            Kind::Cascade => {
+                let mut keys = self.digests.clone();
+                StaticBuilder::sort_distinct(&mut keys, 1);
+                let others = (0..bits).map(|i| crate::mix_int(i.cast_signed(), 1));
+                let mut others: Vec<u64> = others.filter(|key| !keys.contains(key)).collect();
+                StaticBuilder::sort_distinct(&mut others, 1);
+                let error = if half { 1.0 } else { promise.error.max(1e-9) };
+                Cascade::build(&identity, &keys, &others, error, 1)
+                    .unwrap()
+                    .into()
+            }
             Kind::Window => {
                 let lanes = 4 << regions;
                 let geometry =
@@ -679,7 +709,7 @@ impl Recipe {
             filter.set_attachment(name, bytes.clone()).unwrap();
         }
         for &digest in &self.digests {
-            if self.kind == Kind::Static {
+            if is_fixed(self.kind) {
                 assert!(filter.insert_bits(digest).is_err());
                 assert!(filter.contains_bits(digest));
             } else {
@@ -688,8 +718,8 @@ impl Recipe {
         }
         let about = filter.meta_mut();
         about.generation = self.generation;
-        // Those of a deletable or static filter always are.
-        let always = [Kind::Deletable, Kind::Static].contains(&self.kind);
+        // Those of a deletable or fixed filter always are.
+        let always = self.kind == Kind::Deletable || is_fixed(self.kind);
         if !self.insertions_known && !always {
             about.insertions = None;
         }
