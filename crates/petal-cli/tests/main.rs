@@ -12,6 +12,7 @@ mod exact;
 mod exact_faults;
 mod foreign;
 mod info;
+mod lists;
 mod manual;
 mod merge;
 mod parallel;

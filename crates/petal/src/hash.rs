@@ -587,7 +587,7 @@ mod tests {
             for key in [
                 near,
                 mix_int(near, 5).cast_signed(),
-                i64::MAX - near,
+                i64::MAX.wrapping_sub(near),
                 1 << (i % 64),
             ] {
                 assert_eq!(unmix_int(mix_int(key, seed), seed), key);

@@ -14,14 +14,18 @@ use super::{ForeignArgs, ForeignForm, RecordArgs, RunArgs, SecretArgs};
   petal check -v known.petal mine.txt           lines that are not
   petal check a.petal -f b.petal -H mine.txt    in any of them, and which
   petal check -c known.petal mine.txt           only their number
-  petal check --times users.petal mine.txt      before each, how often it was added",
+  petal check --times users.petal mine.txt      before each, how often it was added
+  petal check --values leaks.petal mine.txt     before each, the value that it came with",
     after_help = "How a line becomes a key (--as, --ignore-case, --field, ...) comes from the \
 filter. The summary says about how many hits are expected to be false: a line that was never \
 added is a hit with the probability of the filter's error.
 
 A count of --times is never below the truth, up to the most that a counter holds (15, 255 or \
 65535: that often or more), and above it as rarely as an absent line is found. A filter of a \
-window of time is asked as it stands at the start of the run."
+window of time is asked as it stands at the start of the run.
+
+A filter of two lists (--kind cascade) is exact for the lines of both; its error, and the hits expected \
+to be false, are of lines that are in neither."
 )]
 pub(crate) struct CheckArgs {
     /// The filter to ask.
@@ -53,6 +57,11 @@ pub(crate) struct CheckArgs {
     /// npm and pyprobables.
     #[arg(long, conflicts_with_all = ["invert", "with_name", "count", "more_filters"])]
     pub(crate) times: bool,
+
+    /// Print the value that each line came with, and a tab, before it. For filters built with
+    /// --value-field.
+    #[arg(long, conflicts_with_all = ["invert", "with_name", "count", "more_filters", "times"])]
+    pub(crate) values: bool,
 
     /// Map the filter instead of reading all of it first: starts at once, and
     /// does not verify its checksums.

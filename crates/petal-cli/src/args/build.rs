@@ -15,7 +15,8 @@ use super::{ForeignArgs, KeyArgs, RecordArgs, RunArgs, SecretArgs};
   petal build sums -o known.petal --as hex --label hash=sha1
   petal build users.txt -o users.petal --kind deletable  can forget: `petal remove`
   petal build log -o seen.petal --kind window --window 1M
-  petal build leaked.txt -o leaked.petal --kind static   smallest, nothing to be added",
+  petal build leaked.txt -o leaked.petal --kind static   smallest, nothing to be added
+  petal build deny.txt -o deny.petal --kind cascade --not-listed customers.txt",
     after_help = "Without -n the distinct keys are counted first: by their digests while the \
 memory lasts, else by reading the files twice. The filter is then as large as they need and no \
 larger; give -n if keys will be added later. Kinds that count repeats read the files twice.
@@ -81,7 +82,16 @@ pub(crate) struct BuildArgs {
     #[arg(long)]
     pub(crate) skip_bad: bool,
 
-    /// With --kind static: where temporary files are made if the memory does not suffice; not on
+    /// With --kind cascade: a list of lines that are never found. May be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) not_listed: Vec<PathBuf>,
+
+    /// With --kind static: field N (from 1) of each line is a number up to 65535 that is kept with
+    /// the key, in as many bits as the largest one needs: `check --values` prints it.
+    #[arg(long, value_name = "N")]
+    pub(crate) value_field: Option<u32>,
+
+    /// With --kind static and cascade: where temporary files are made if the memory does not suffice; not on
     /// a file system in memory. Nothing is left of them [default: beside -o].
     #[arg(long, value_name = "DIR", help_heading = "Performance")]
     pub(crate) tmp: Option<PathBuf>,
@@ -123,6 +133,10 @@ pub(crate) enum BuildKind {
     /// The smallest, of keys that do not change: 1.003 times what theory allows, a third less
     /// than bloom. Nothing can be added.
     Static,
+    /// Exact for the lines of two lists, this and --not-listed: a line of the first is always found,
+    /// one of the other never. -p is for lines of neither; -p 1 leaves them to chance, which
+    /// can be the smallest by far. Nothing can be added.
+    Cascade,
 }
 
 /// Add the lines of lists to a filter

@@ -173,8 +173,12 @@ fn shape(table: &mut Table, info: &FileInfo) {
         ),
         Shape::Static(geometry) => (
             format!(
-                "{} bits of a fingerprint, in {}",
+                "{} bits of a fingerprint{}, in {}",
                 figure(geometry.columns()),
+                match geometry.value_bits() {
+                    0 => String::new(),
+                    bits => format!(" and {bits} of a value"),
+                },
                 match geometry.shards() {
                     1 => "1 shard".to_owned(),
                     shards => format!("{} shards", format_count(shards)),
@@ -182,7 +186,22 @@ fn shape(table: &mut Table, info: &FileInfo) {
             ),
             serde_json::json!({
                 "columns": geometry.columns(),
+                "value_bits": geometry.value_bits(),
                 "shards": geometry.shards(),
+            }),
+        ),
+        Shape::Cascade(geometry) => (
+            format!(
+                "exact for these keys and {} that are not listed{}",
+                format_count(geometry.not_listed()),
+                match geometry.is_inverted() {
+                    true => "; keys of neither list are mostly found",
+                    false => "",
+                }
+            ),
+            serde_json::json!({
+                "not_listed": geometry.not_listed(),
+                "inverted": geometry.is_inverted(),
             }),
         ),
         Shape::Window { geometry, .. } => (
@@ -209,6 +228,7 @@ fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
         Shape::Window { .. } => (&mut new_keys, "new keys", "of all time"),
         Shape::Deletable { .. } => (&mut distinct, "distinct keys", "different fingerprints"),
         Shape::Static(_) => (&mut distinct, "distinct keys", "different digests"),
+        Shape::Cascade(_) => (&mut distinct, "listed keys", "different digests"),
         _ => (&mut distinct, "distinct keys", "that changed a bit"),
     };
     *counted = info.insertions;
@@ -233,7 +253,11 @@ fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
     }
     window(table, info, measure);
     let error = measure.error_now;
-    table.row("error_now", "error now", figure(error), error);
+    let label = match info.shape {
+        Shape::Cascade(_) => "error for other keys",
+        _ => "error now",
+    };
+    table.row("error_now", label, figure(error), error);
     let collisions = match (info.hasher, info.key_type) {
         (HasherRecord::Portable { .. }, KeyType::Int) => Collisions::Never,
         _ => Collisions::Digest64,
@@ -252,7 +276,7 @@ fn load(table: &mut Table, info: &FileInfo, measure: &Measure) {
             Some(sizing::deletable_error(*geometry, items))
         }
         // It is full.
-        (Shape::Static(_), Some(_)) => Some(measure.error_now),
+        (Shape::Static(_) | Shape::Cascade(_), Some(_)) => Some(measure.error_now),
         (Shape::Window { geometry, .. }, Some(items)) => {
             let keys = sizing::generation_keys(*geometry, items);
             Some(sizing::window_error(*geometry, keys, collisions))

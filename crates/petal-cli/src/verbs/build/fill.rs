@@ -12,6 +12,7 @@ use petal::{
     mask_words,
 };
 
+use super::fixed::ValueField;
 use super::target::{Shape, Target};
 use crate::args::{BuildArgs, BuildKind, WhenFull};
 use crate::budget;
@@ -42,6 +43,8 @@ pub(super) struct Fill<'a> {
     pub(super) counting: (CounterBits, Increase),
     /// What a window spans.
     pub(super) span: WindowSpan,
+    /// The value of each key of a static filter.
+    pub(super) value: Option<ValueField>,
 }
 
 /// A filter with all keys in it.
@@ -50,6 +53,19 @@ pub(super) struct Filled {
     /// Distinct keys; where the filter itself has counted them, those that it
     /// took for seen are missing.
     pub(super) keys: u64,
+    /// Lines that were left out since they have no value.
+    pub(super) without_value: u64,
+}
+
+impl Filled {
+    /// A filter that so many keys were put into.
+    pub(super) const fn of(filter: AnyFilter, keys: u64) -> Self {
+        Self {
+            filter,
+            keys,
+            without_value: 0,
+        }
+    }
 }
 
 impl Fill<'_> {
@@ -57,6 +73,7 @@ impl Fill<'_> {
     pub(super) fn run(&mut self, items: Option<u64>) -> Result<Filled> {
         match (self.args.kind, items) {
             (BuildKind::Static, _) => self.fixed(),
+            (BuildKind::Cascade, _) => self.cascade(),
             (_, Some(items)) => {
                 let shape = self.shape(items)?;
                 self.announce(&shape, items, "");
@@ -106,7 +123,9 @@ impl Fill<'_> {
             BuildKind::Deletable => {
                 Shape::Deletable(sizing::deletable_for(items, self.error, collisions)?)
             }
-            BuildKind::Static => bail!("a static filter is shaped by its keys"), // not reached
+            BuildKind::Static | BuildKind::Cascade => {
+                bail!("a filter of this kind is shaped by its keys") // not reached
+            }
             BuildKind::Window => Shape::Window {
                 geometry: sizing::window_for(
                     items,
@@ -214,10 +233,7 @@ impl Fill<'_> {
             },
         )?;
         intake.refuse_bad()?;
-        Ok(Filled {
-            filter: target.finish(intake.identity())?,
-            keys,
-        })
+        Ok(Filled::of(target.finish(intake.identity())?, keys))
     }
 
     /// A set of digests that grows with its keys.
@@ -278,10 +294,7 @@ impl Fill<'_> {
                 let mut target = Target::new(shape, counted.max(1), self.error, self.usable);
                 target.pour(self.intake.identity(), set)?;
                 let filter = target.finish(self.intake.identity())?;
-                return Ok(Filled {
-                    filter,
-                    keys: counted,
-                });
+                return Ok(Filled::of(filter, counted));
             }
             if !repeatable {
                 return Err(too_many(counted, budget, false));

@@ -1,112 +1,217 @@
-//! `--kind static`: a filter of keys that are all known.
+//! `--kind static`: a filter of keys that are all known, with their values if there are any.
 //!
-//! Owns the digests until they can be built into a filter in ascending order: in memory while it
-//! lasts, else in sorted runs in a temporary file. What a static filter is, is the library's.
-//!
-//! ```text
-//! lines ─▶ digests ─▶ memory full: sort, drop repeats ─▶ still full: a run in the file
-//!                     end of input: sort, merge the runs ─▶ count ─▶ merge again ─▶ build
-//! ```
+//! Owns the plan of its memory, and the values. Sorting is [`sort`](super::sort)'s; what a static
+//! filter is, the library's.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use petal::{Identity, StaticBuilder};
-use petal_exact::Scratch;
+use petal::{Error, Identity, StaticBuilder, Valued};
 
 use super::fill::{Fill, Filled};
+use super::sort::{LEAST_RUN, Record, Sorted, Sorter};
+use super::twice::Which;
+use crate::args::BuildKind;
 use crate::input::Batch;
 use crate::keys::KeyedLines;
 use crate::report;
 use crate::units::{format_count, format_size};
 use crate::walk::{Flow, Place};
 
-/// Memory that building takes beside the filter, for each thread.
+/// Memory that building takes beside the filter, for each thread: of digests, and of digests with
+/// values, which a cascade has as well.
 const BUILDING: u64 = 16 << 20;
+const BUILDING_VALUES: u64 = 24 << 20;
 
-/// Digests of a run that are in memory while the runs are merged, at most.
-const MERGED: usize = 1 << 16;
+/// The field of a line that is its value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ValueField {
+    /// From 1.
+    pub(super) number: u32,
+    pub(super) delimiter: u8,
+}
 
-/// Fewer digests than this are not worth a run.
-const LEAST_RUN: usize = 1 << 10;
+impl ValueField {
+    /// The value of a line without its line end.
+    pub(super) fn of(self, line: &[u8]) -> Result<u16> {
+        let before = usize::try_from(self.number - 1).unwrap_or(usize::MAX);
+        let Some(text) = line.split(|&byte| byte == self.delimiter).nth(before) else {
+            bail!(
+                "there is no field {}, which is to be the value",
+                self.number
+            );
+        };
+        let value = std::str::from_utf8(text.trim_ascii()).ok();
+        value.and_then(|text| text.parse().ok()).with_context(|| {
+            let shown = text[..text.len().min(40)].escape_ascii();
+            format!(
+                "the value in field {} is \"{shown}\", expected a number from 0 to 65535",
+                self.number
+            )
+        })
+    }
+}
 
 impl Fill<'_> {
     /// Reads the lists once and builds a filter of their keys.
     pub(super) fn fixed(&mut self) -> Result<Filled> {
+        match self.value {
+            None => self.fixed_keys(),
+            Some(field) => self.fixed_pairs(field),
+        }
+    }
+
+    fn fixed_keys(&mut self) -> Result<Filled> {
+        let most = self.most_records::<u64>(self.error)?;
+        self.announce_sort(most);
+        let sorted = self.sort(most, |_, _, keyed, into| {
+            into.extend_from_slice(keyed.digests().bits());
+            Ok(())
+        })?;
+        let identity = self.intake.identity().clone();
+        let keys = sorted.count();
+        let bytes = StaticBuilder::expected_bytes(&identity, keys, self.error)?;
+        self.announce_fixed("a static filter", bytes, keys)?;
+        let mut builder = StaticBuilder::new(identity, keys, self.error, self.walk.threads)?;
+        for part in sorted.parts() {
+            builder.push(&part?)?;
+        }
+        drop(sorted);
+        Ok(Filled::of(builder.finish()?.into(), keys))
+    }
+
+    fn fixed_pairs(&mut self, field: ValueField) -> Result<Filled> {
+        let most = self.most_records::<Valued>(self.error)?;
+        self.announce_sort(most);
+        let skip_bad = self.args.skip_bad;
+        let rules = self.intake.keys();
+        let (mut largest, mut without) = (0, 0);
+        let sorted = self.sort(most, |batch, place, keyed, into| {
+            for (i, &digest) in keyed.digests().bits().iter().enumerate() {
+                let line = keyed.line_of(i);
+                match field.of(rules.normalisation().trim(batch.get(line))) {
+                    Ok(value) => {
+                        largest = value.max(largest);
+                        into.push(Valued { digest, value });
+                    }
+                    Err(_) if skip_bad => without += 1,
+                    Err(why) => bail!(
+                        "{}:{}: {why}: nothing was written; leave such lines out with --skip-bad",
+                        place.name,
+                        place.line + line as u64
+                    ),
+                }
+            }
+            Ok(())
+        })?;
+        let identity = self.intake.identity().clone();
+        let keys = sorted.count();
+        let bits = (u16::BITS - largest.leading_zeros()).max(1);
+        let bytes = StaticBuilder::expected_bytes_with_values(&identity, keys, self.error, bits)?;
+        let what = format!("a static filter with values of {bits} bits");
+        self.announce_fixed(&what, bytes, keys)?;
         let threads = self.walk.threads;
-        let most = self.most_digests(threads)?;
+        let mut builder = StaticBuilder::with_values(identity, keys, self.error, bits, threads)?;
+        for part in sorted.parts() {
+            match builder.push(&part?) {
+                Err(Error::Ambiguous { digest, answers }) => {
+                    return Err(self.given_twice(digest, answers, &Which::Values(field))?);
+                }
+                pushed => pushed?,
+            }
+        }
+        drop(sorted);
+        Ok(Filled {
+            without_value: without,
+            ..Filled::of(builder.finish()?.into(), keys)
+        })
+    }
+
+    /// Reads the lists, and sorts what `read` makes of their lines.
+    pub(super) fn sort<E: Record>(
+        &mut self,
+        most: usize,
+        mut read: impl FnMut(&Batch, &Place, &KeyedLines, &mut Vec<E>) -> Result<()>,
+    ) -> Result<Sorted<E>> {
+        let mut sorter = Sorter::new(most, self.walk.threads, self.scratch_directory());
+        let intake = &mut self.intake;
+        let keys = intake.keys();
+        let mut records = Vec::new();
+        self.walk.each(
+            &keys,
+            &mut |batch: &Batch, keyed: &mut KeyedLines, place: &Place| {
+                intake.take(batch, keyed, place)?;
+                records.clear();
+                read(batch, place, keyed, &mut records)?;
+                sorter.take(&records)?;
+                Ok(Flow::GoOn)
+            },
+        )?;
+        intake.refuse_bad()?;
+        sorter.finish()
+    }
+
+    pub(super) fn announce_sort(&self, most: usize) {
         let plan = format!(
             "memory at most {}: up to {} digests are sorted there, more of them in a temporary file",
             format_size(self.budget),
             format_count(most as u64),
         );
         report::plan(&self.args.run, &plan);
-        let directory = self.scratch_directory();
-        let mut sorter = Sorter::new(most, threads, directory);
-        let intake = &mut self.intake;
-        let keys = intake.keys();
-        self.walk.each(
-            &keys,
-            &mut |batch: &Batch, keyed: &mut KeyedLines, place: &Place| {
-                intake.take(batch, keyed, place)?;
-                sorter.take(keyed.digests().bits())?;
-                Ok(Flow::GoOn)
-            },
-        )?;
-        intake.refuse_bad()?;
-        let sorted = sorter.finish()?;
-        let keys = sorted.count()?;
-        let identity = intake.identity().clone();
-        let bytes = StaticBuilder::expected_bytes(&identity, keys, self.error)?;
+    }
+
+    /// Says what is going to be built, and refuses what the memory does not hold.
+    pub(super) fn announce_fixed(&self, what: &str, bytes: u64, keys: u64) -> Result<()> {
         let plan = format!(
-            "a static filter of about {} for {} keys at an error of {}",
+            "{what} of about {} for {} keys at an error of {}",
             format_size(bytes),
             format_count(keys),
             report::probability(self.error),
         );
         report::plan(&self.args.run, &plan);
-        if bytes.saturating_add(BUILDING * threads as u64) > self.usable {
+        let needed = bytes.saturating_add(self.building());
+        if needed > self.usable {
             bail!(
                 "the filter needs {}, the memory budget is {}: allow more with --memory, or \
                  accept a larger error with -p",
-                format_size(bytes.saturating_add(BUILDING * threads as u64)),
+                format_size(needed),
                 format_size(self.budget)
             );
         }
-        let mut builder = StaticBuilder::new(identity, keys, self.error, threads)?;
-        sorted.each(&mut |digests| Ok(builder.push(digests)?))?;
-        drop(sorted);
-        Ok(Filled {
-            filter: builder.finish()?.into(),
-            keys,
-        })
+        Ok(())
     }
 
-    /// Digests that fit the memory, beside the filter that is made of them.
-    fn most_digests(&self, threads: usize) -> Result<usize> {
-        let free = self.usable.saturating_sub(BUILDING * threads as u64);
-        // Bits a digest of a filter that is not small.
+    /// Records that fit the memory, beside the filter that is made of them.
+    pub(super) fn most_records<E: Record>(&self, error: f64) -> Result<usize> {
+        let free = self.usable.saturating_sub(self.building());
+        // Bits a digest of a filter that is not small, and those of the largest value.
         let sample = 1 << 20;
         let identity = Identity::new(petal::KeyType::Int);
-        let filter = StaticBuilder::expected_bytes(&identity, sample, self.error)?;
-        let each = 8.0 + filter as f64 / sample as f64;
+        let filter = StaticBuilder::expected_bytes(&identity, sample, error)?;
+        let value = E::BYTES - u64::BYTES;
+        let each = (size_of::<E>() + value) as f64 + filter as f64 / sample as f64;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a positive count; the cast saturates"
         )]
         let most = (free as f64 / each) as usize;
-        if most < LEAST_RUN {
+        if most < 2 * LEAST_RUN {
             bail!(
                 "a memory of {} is too little: allow more with --memory",
                 format_size(self.budget)
             );
         }
         Ok(most)
+    }
+
+    /// Memory that building takes beside the filter.
+    fn building(&self) -> u64 {
+        let each = match (self.args.kind, self.value) {
+            (BuildKind::Static, None) => BUILDING,
+            _ => BUILDING_VALUES,
+        };
+        each.saturating_mul(self.walk.threads as u64)
     }
 
     /// Where temporary files go: where the filter goes, unless --tmp says so.
@@ -121,225 +226,28 @@ impl Fill<'_> {
     }
 }
 
-/// Takes digests in any order.
-struct Sorter {
-    digests: Vec<u64>,
-    /// Digests that are in memory at most.
-    most: usize,
-    threads: usize,
-    directory: PathBuf,
-    spilled: Option<File>,
-    /// Digests of each run in the file.
-    runs: Vec<usize>,
-}
-
-impl Sorter {
-    const fn new(most: usize, threads: usize, directory: PathBuf) -> Self {
-        Self {
-            digests: Vec::new(),
-            most,
-            threads,
-            directory,
-            spilled: None,
-            runs: Vec::new(),
-        }
-    }
-
-    fn take(&mut self, mut digests: &[u64]) -> Result<()> {
-        while !digests.is_empty() {
-            if self.digests.len() == self.most {
-                self.make_room()?;
-            }
-            if self.digests.len() == self.digests.capacity() {
-                let double = self.digests.len().max(LEAST_RUN / 2);
-                let more = double.min(self.most - self.digests.len());
-                self.digests
-                    .try_reserve_exact(more)
-                    .context("no memory for the digests: give less with --memory")?;
-            }
-            let room = self.digests.capacity().min(self.most) - self.digests.len();
-            let (now, later) = digests.split_at(digests.len().min(room));
-            self.digests.extend_from_slice(now);
-            digests = later;
-        }
-        Ok(())
-    }
-
-    /// Drops repeats, and writes the rest away if these were few.
-    fn make_room(&mut self) -> Result<()> {
-        StaticBuilder::sort_distinct(&mut self.digests, self.threads);
-        if self.digests.len() > self.most / 2 {
-            self.spill()?;
-        }
-        Ok(())
-    }
-
-    fn spill(&mut self) -> Result<()> {
-        let why = || format!("cannot write digests to {}", self.directory.display());
-        let file = match self.spilled.take() {
-            Some(file) => file,
-            None => Scratch::new(&self.directory)
-                .and_then(|scratch| scratch.file())
-                .with_context(why)?,
-        };
-        let mut offset = self.runs.iter().sum::<usize>() as u64 * 8;
-        for part in self.digests.chunks(MERGED) {
-            let bytes: Vec<u8> = part
-                .iter()
-                .flat_map(|digest| digest.to_le_bytes())
-                .collect();
-            file.write_all_at(&bytes, offset).with_context(why)?;
-            offset += bytes.len() as u64;
-        }
-        self.spilled = Some(file);
-        self.runs.push(self.digests.len());
-        self.digests.clear();
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<Sorted> {
-        StaticBuilder::sort_distinct(&mut self.digests, self.threads);
-        if self.spilled.is_some() {
-            self.spill()?;
-            self.digests = Vec::new();
-        }
-        Ok(match self.spilled {
-            Some(file) => Sorted::InFile {
-                file,
-                runs: self.runs,
-                buffer: MERGED.min(self.most),
-            },
-            None => Sorted::InMemory(self.digests),
-        })
-    }
-}
-
-/// All digests, each once, in ascending order.
-enum Sorted {
-    InMemory(Vec<u64>),
-    InFile {
-        file: File,
-        runs: Vec<usize>,
-        /// Digests of all runs that are in memory at most.
-        buffer: usize,
-    },
-}
-
-impl Sorted {
-    fn count(&self) -> Result<u64> {
-        if let Self::InMemory(digests) = self {
-            return Ok(digests.len() as u64);
-        }
-        let mut count = 0;
-        self.each(&mut |digests| {
-            count += digests.len() as u64;
-            Ok(())
-        })?;
-        Ok(count)
-    }
-
-    /// Calls `take` for the digests in turn.
-    fn each(&self, take: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()> {
-        let (file, runs, buffer) = match self {
-            Self::InMemory(digests) => return take(digests),
-            Self::InFile { file, runs, buffer } => (file, runs, *buffer),
-        };
-        let mut start = 0;
-        let mut readers = Vec::with_capacity(runs.len());
-        let mut heads = BinaryHeap::with_capacity(runs.len());
-        for (number, &len) in runs.iter().enumerate() {
-            let mut reader = Reader {
-                file,
-                next: start,
-                end: start + len as u64,
-                most: (buffer * 16 / runs.len()).clamp(16, MERGED),
-                digests: Vec::new().into_iter(),
-            };
-            start = reader.end;
-            if let Some(digest) = reader.next()? {
-                heads.push(Reverse((digest, number)));
-            }
-            readers.push(reader);
-        }
-        let mut out = Vec::with_capacity(MERGED);
-        let mut last = None;
-        while let Some(Reverse((digest, number))) = heads.pop() {
-            if last != Some(digest) {
-                last = Some(digest);
-                out.push(digest);
-                if out.len() == MERGED {
-                    take(&out)?;
-                    out.clear();
-                }
-            }
-            if let Some(digest) = readers[number].next()? {
-                heads.push(Reverse((digest, number)));
-            }
-        }
-        take(&out)
-    }
-}
-
-/// Reads a run.
-struct Reader<'a> {
-    file: &'a File,
-    /// The digest of the file that is read next.
-    next: u64,
-    end: u64,
-    /// Digests that are read at a time.
-    most: usize,
-    digests: std::vec::IntoIter<u64>,
-}
-
-impl Reader<'_> {
-    fn next(&mut self) -> Result<Option<u64>> {
-        if let Some(digest) = self.digests.next() {
-            return Ok(Some(digest));
-        }
-        let left = usize::try_from(self.end - self.next).unwrap_or(usize::MAX);
-        let mut bytes = vec![0; left.min(self.most) * 8];
-        self.file
-            .read_exact_at(&mut bytes, self.next * 8)
-            .context("cannot read digests back from the temporary file")?;
-        let words = bytes.as_chunks::<8>().0;
-        self.next += words.len() as u64;
-        let digests: Vec<u64> = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
-        self.digests = digests.into_iter();
-        Ok(self.digests.next())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_out_is_sorted_and_distinct_in_any_memory() {
-        let folder = tempfile::tempdir().unwrap();
-        let digest = |i: u64| petal::mix_int((i % 9000).cast_signed(), 1);
-        let digests: Vec<u64> = (0..20_000).map(digest).collect();
-        let mut expected = digests.clone();
-        expected.sort_unstable();
-        expected.dedup();
-        for most in [1024, 1500, 4000, 9000, 12_000, 100_000] {
-            let mut sorter = Sorter::new(most, 2, folder.path().to_owned());
-            for part in digests.chunks(700) {
-                sorter.take(part).unwrap();
-                assert!(sorter.digests.capacity() <= most.max(LEAST_RUN));
-            }
-            let spills = !sorter.runs.is_empty();
-            assert_eq!(spills, most < 9000 * 2 - 1, "{most}");
-            let sorted = sorter.finish().unwrap();
-            let mut got = Vec::new();
-            sorted
-                .each(&mut |part| {
-                    got.extend_from_slice(part);
-                    Ok(())
-                })
-                .unwrap();
-            assert_eq!(got, expected, "{most}");
-            assert_eq!(sorted.count().unwrap(), 9000);
+    fn values_are_numbers_of_16_bits() {
+        let field = |number| ValueField {
+            number,
+            delimiter: b',',
+        };
+        assert_eq!(field(2).of(b"a,7").unwrap(), 7);
+        assert_eq!(field(1).of(b" 65535 ,a").unwrap(), 65535);
+        for (number, line, why) in [
+            (3, &b"a,7"[..], "no field 3"),
+            (2, b"a,65536", "\"65536\", expected a number"),
+            (2, b"a,", "\"\""),
+            (2, b"a,-1", "-1"),
+            (2, b"a,\xff", "\\xff"),
+            (u32::MAX, b"", "no field"),
+        ] {
+            let error = field(number).of(line).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
         }
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

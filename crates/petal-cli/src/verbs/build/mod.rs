@@ -3,11 +3,14 @@
 //! Owns the run: what is checked before anything is read, and the summary.
 //! How keys are counted and put into a filter is [`fill`]'s.
 
+mod cascade;
 mod fill;
 mod fixed;
+mod sort;
 mod target;
+mod twice;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -24,20 +27,30 @@ use crate::report::{Table, figure};
 use crate::units::{Span, format_size};
 use crate::walk::{Position, Walk};
 use fill::{Fill, Filled};
+use fixed::ValueField;
 
 /// Runs the verb.
 pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let started = Instant::now();
     let identity = keys::identity(&args.keys, &args.records, keys::secret(&args.secret)?)?;
-    let error = params::fpr(&args.fpr)?;
+    let error = match args.kind {
+        // Whatever makes it smallest.
+        BuildKind::Cascade if args.fpr == "1" => 1.0,
+        _ => params::fpr(&args.fpr)?,
+    };
     let counting = counting(args)?;
     let (span, items) = span_and_items(args)?;
-    if args.kind == BuildKind::Static && items.is_some() {
-        bail!("--kind static takes no key later, and counts those that there are: leave -n out");
+    let fixed = matches!(args.kind, BuildKind::Static | BuildKind::Cascade);
+    if fixed && items.is_some() {
+        bail!("this kind takes no key later, and counts those that there are: leave -n out");
     }
-    if args.kind != BuildKind::Static && args.tmp.is_some() {
-        bail!("--tmp belongs to --kind static: the other kinds need no temporary files");
+    if !fixed && args.tmp.is_some() {
+        bail!(
+            "--tmp belongs to --kind static and cascade: the other kinds need no temporary files"
+        );
     }
+    check_lists(args)?;
+    let value = value_field(args)?;
     let mut labels = labels(&args.label)?;
     if let WindowSpan::Time { .. } = span {
         let (name, value) = filters::CLOCK;
@@ -48,6 +61,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     }
     let budget = params::budget(args.run.memory.as_deref())?;
     params::check_present(&args.files)?;
+    params::check_present(&args.not_listed)?;
     refuse_as_input(args)?;
     let overwrite = filters::check_target(&args.output, args.force)?;
     let mut fill = Fill {
@@ -71,12 +85,57 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
         budget,
         counting,
         span,
+        value,
     };
     let mut filled = fill.run(items)?;
     *filled.filter.labels_mut() = labels;
     save(&filled.filter, &args.output, overwrite)?;
     summary(args, &fill.intake, &filled, started).print(&args.run);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses lists that the kind does not take.
+fn check_lists(args: &BuildArgs) -> Result<()> {
+    if args.kind != BuildKind::Cascade {
+        if !args.not_listed.is_empty() {
+            bail!("--not-listed belongs to a filter of two lists: add --kind cascade");
+        }
+        return Ok(());
+    }
+    if args.not_listed.is_empty() {
+        bail!(
+            "--kind cascade is exact for two lists: give the lines that must not be found with \
+             --not-listed"
+        );
+    }
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    let listed = args.files.is_empty() || args.files.iter().any(is_stdin);
+    if listed && args.not_listed.iter().any(is_stdin) {
+        bail!("stdin cannot be both lists: put one of them into a file");
+    }
+    Ok(())
+}
+
+/// The field with the value of each line.
+fn value_field(args: &BuildArgs) -> Result<Option<ValueField>> {
+    let Some(number) = args.value_field else {
+        return Ok(None);
+    };
+    if args.kind != BuildKind::Static {
+        bail!("--value-field belongs to a filter that keeps values: add --kind static");
+    }
+    let (Some(key), Some(delimiter)) = (args.keys.field, &args.keys.delimiter) else {
+        bail!(
+            "--value-field {number} needs a key that is another field: add --field and --delimiter"
+        );
+    };
+    if number == 0 || number == key {
+        bail!(
+            "--value-field {number} is not possible: fields are numbered from 1, and {key} is the key"
+        );
+    }
+    let delimiter = keys::delimiter_byte(delimiter)?;
+    Ok(Some(ValueField { number, delimiter }))
 }
 
 /// The counters of a counting filter.
@@ -148,7 +207,8 @@ fn refuse_as_input(args: &BuildArgs) -> Result<()> {
         (Ok(input), Ok(output)) => input == output,
         _ => false,
     };
-    if let Some(path) = args.files.iter().find(|path| same(path)) {
+    let mut inputs = args.files.iter().chain(&args.not_listed);
+    if let Some(path) = inputs.find(|path| same(path)) {
         bail!(
             "{} is a list to read and the filter to write: use two names",
             display_name(path)
@@ -168,7 +228,13 @@ fn summary(args: &BuildArgs, intake: &Intake, filled: &Filled, started: Instant)
     let mut table = Table::default();
     table.count("lines", "lines read", intake.lines());
     table.count("keys", "distinct keys", filled.keys);
-    let repeated = intake.keyed().saturating_sub(filled.keys);
+    let mut repeated = intake.keyed().saturating_sub(filled.keys);
+    if let AnyFilter::Cascade(cascade) = filter {
+        let others = cascade.not_listed();
+        table.count("not_listed", "distinct keys not listed", others);
+        repeated = repeated.saturating_sub(others);
+    }
+    repeated = repeated.saturating_sub(filled.without_value);
     let label = match filter {
         AnyFilter::Counting(_) | AnyFilter::Deletable(_) => "repeated (counted)",
         _ => "repeated",
@@ -180,6 +246,8 @@ fn summary(args: &BuildArgs, intake: &Intake, filled: &Filled, started: Instant)
         table.count_if_any("shortened", "generations forgotten early", shortened);
     }
     intake.report(&mut table);
+    let without = filled.without_value;
+    table.count_if_any("no_value", "without a value (left out)", without);
     let kind = filter.kind().name();
     table.row("kind", "kind", kind, kind);
     let bytes = filter.bytes();

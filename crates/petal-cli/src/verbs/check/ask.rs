@@ -66,8 +66,9 @@ pub(super) struct Answers {
     /// The first of the filters that have it, for each line that is a hit;
     /// empty unless it is asked for.
     pub(super) first: Vec<usize>,
-    /// How often each line was added; empty unless it is asked for.
-    pub(super) times: Vec<u64>,
+    /// The number of each line that is asked for; empty if none is.
+    pub(super) numbers: Vec<u64>,
+    values: Vec<Option<u16>>,
     /// Lines that have a key under some filter.
     pub(super) asked: Vec<u64>,
     /// What one filter says of digests, and of lines.
@@ -92,6 +93,16 @@ struct Group {
     filters: Vec<(usize, usize)>,
 }
 
+/// A number for each line that is a hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Numbers {
+    None,
+    /// How often it was added.
+    Times,
+    /// The value that it came with.
+    Values,
+}
+
 /// The filters that are asked.
 pub(super) struct Asked {
     filters: Vec<AnyFilter>,
@@ -99,20 +110,20 @@ pub(super) struct Asked {
     others: Others,
     skip_empty: bool,
     names_first: bool,
-    counts_times: bool,
+    numbers: Numbers,
 }
 
 impl Asked {
     /// No filter yet. With `names_first` the answers say which filter has a
-    /// line, with `counts_times` how often it was added.
-    pub(super) const fn new(skip_empty: bool, names_first: bool, counts_times: bool) -> Self {
+    /// line.
+    pub(super) const fn new(skip_empty: bool, names_first: bool, numbers: Numbers) -> Self {
         Self {
             filters: Vec::new(),
             groups: Vec::new(),
             others: Others::new(),
             skip_empty,
             names_first,
-            counts_times,
+            numbers,
         }
     }
 
@@ -162,7 +173,8 @@ impl Asked {
             hits,
             left_out,
             first,
-            times,
+            numbers,
+            values,
             asked,
             digests: mask,
             lines: by_line,
@@ -186,12 +198,21 @@ impl Asked {
                 }
             }
             mask::unite(hits, by_line);
-            if self.counts_times {
+            if let (Numbers::Values, AnyFilter::Static(filter)) =
+                (self.numbers, &self.filters[place])
+            {
+                filter.values(digests, values)?;
+                let found = mask::runs(mask, digests.len()).flatten();
+                for (line, digest) in mask::runs(by_line, lines).flatten().zip(found) {
+                    numbers[line] = values[digest].map_or(0, u64::from);
+                }
+            }
+            if self.numbers == Numbers::Times {
                 let found = mask::runs(mask, digests.len()).flatten();
                 for (line, digest) in mask::runs(by_line, lines).flatten().zip(found) {
                     if let Some(digest) = digests.get(digest) {
                         let count = self.filters[place].count_digest(digest)?;
-                        times[line] = count.max(times[line]);
+                        numbers[line] = count.max(numbers[line]);
                     }
                 }
             }
@@ -209,7 +230,7 @@ impl Asked {
             .iter()
             .map(most)
             .min()
-            .filter(|_| self.counts_times)
+            .filter(|_| self.numbers == Numbers::Times)
     }
 
     /// The chance that an absent line is a hit in any of the filters. Of
@@ -272,7 +293,8 @@ impl Prepare for Asked {
             hits: Vec::new(),
             left_out: Vec::new(),
             first: Vec::new(),
-            times: Vec::new(),
+            numbers: Vec::new(),
+            values: Vec::new(),
             asked: Vec::new(),
             digests: Vec::new(),
             lines: Vec::new(),
@@ -289,9 +311,9 @@ impl Prepare for Asked {
         if self.names_first {
             answers.first.resize(lines, usize::MAX);
         }
-        answers.times.clear();
-        if self.counts_times {
-            answers.times.resize(lines, 0);
+        answers.numbers.clear();
+        if self.numbers != Numbers::None {
+            answers.numbers.resize(lines, 0);
         }
         let mut keyed = std::mem::take(&mut answers.keyed);
         for (group, keyed) in self.groups.iter().zip(&mut keyed) {
@@ -303,7 +325,7 @@ impl Prepare for Asked {
             batch,
             self.skip_empty,
             self.names_first,
-            self.counts_times,
+            self.numbers == Numbers::Times,
             answers,
         )?;
         let left_out = mask::count(&answers.left_out);

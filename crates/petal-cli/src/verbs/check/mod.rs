@@ -28,7 +28,7 @@ use crate::params;
 use crate::report::{Table, figure};
 use crate::units::format_size;
 use crate::walk::{Flow, Place, Position, Visit, Walk};
-use ask::{Answers, Asked, Counts};
+use ask::{Answers, Asked, Counts, Numbers};
 
 /// Exit status when nothing was printed.
 const NOTHING: u8 = 1;
@@ -54,10 +54,22 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         let petals: Vec<_> = petals.map(|(path, _)| *path).collect();
         filters::check_budget(&petals, memory, "allow more, or use --mapped")?;
     }
-    let mut asked = Asked::new(args.skip_empty, args.with_name, args.times);
+    let numbers = match (args.times, args.values) {
+        (true, _) => Numbers::Times,
+        (_, true) => Numbers::Values,
+        _ => Numbers::None,
+    };
+    let mut asked = Asked::new(args.skip_empty, args.with_name, numbers);
     for (path, other) in paths.iter().zip(others) {
         if let Some(other) = other {
-            if args.times && !other.is_counting() {
+            if numbers == Numbers::Values {
+                bail!(
+                    "{}: this filter of {} keeps no values: --values needs a static filter of petal",
+                    display_name(path),
+                    other.format()
+                );
+            }
+            if numbers == Numbers::Times && !other.is_counting() {
                 bail!(
                     "{}: this filter of {} does not count: --times needs a counting one",
                     display_name(path),
@@ -75,6 +87,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         };
         if args.times {
             check_counts(path, &filter)?;
+        }
+        if args.values {
+            check_values(path, &filter)?;
         }
         filters::tell_time(path, &mut filter);
         asked.add(filter);
@@ -125,6 +140,18 @@ fn check_counts(path: &Path, filter: &AnyFilter) -> Result<()> {
         display_name(path),
         filter.kind()
     );
+}
+
+/// Refuses a filter that has no values.
+fn check_values(path: &Path, filter: &AnyFilter) -> Result<()> {
+    match filter {
+        AnyFilter::Static(filter) if filter.value_bits() > 0 => Ok(()),
+        _ => bail!(
+            "{}: the filter keeps no values: --values needs one that was built with --kind static \
+             --value-field",
+            display_name(path)
+        ),
+    }
 }
 
 /// What a run has found.
@@ -206,12 +233,12 @@ impl Visit<Answers> for Emit<'_> {
             }
             return Ok(Flow::GoOn);
         }
-        if self.args.times {
+        if self.args.times || self.args.values {
             for line in mask::runs(&self.wanted, batch.len()).flatten() {
-                let times = answers.times[line];
-                self.found.at_most += u64::from(Some(times) == self.most);
-                let times = format!("{times}\t");
-                self.copier.prefixed(times.as_bytes(), batch, line)?;
+                let number = answers.numbers[line];
+                self.found.at_most += u64::from(Some(number) == self.most);
+                let number = format!("{number}\t");
+                self.copier.prefixed(number.as_bytes(), batch, line)?;
             }
             return Ok(Flow::GoOn);
         }

@@ -73,7 +73,7 @@ impl Others {
                 answers.asked[word] |= bit;
                 if times > 0 {
                     if counts_times {
-                        answers.times[line] = times;
+                        answers.numbers[line] = times;
                     }
                     answers.hits[word] |= bit;
                     if names_first {
