@@ -63,6 +63,7 @@ fn main() -> ExitCode {
         Verb::Common(args) => verbs::exact::common(args),
         Verb::Except(args) => verbs::exact::except(args),
         Verb::Merge(args) => verbs::merge::run(args),
+        Verb::Shrink(args) => verbs::shrink::run(args),
         Verb::Info(args) => verbs::info::run(args),
         Verb::Verify(args) => verbs::verify::run(args),
         Verb::Plan(args) => verbs::plan::run(args),

@@ -18,4 +18,5 @@ mod merge;
 mod parallel;
 mod plan;
 mod remove;
+mod shrink;
 mod support;

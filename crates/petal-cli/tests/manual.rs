@@ -2,7 +2,7 @@
 
 use crate::support::Folder;
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "dedup",
     "common",
     "except",
@@ -11,6 +11,7 @@ const VERBS: [&str; 15] = [
     "remove",
     "check",
     "merge",
+    "shrink",
     "info",
     "verify",
     "plan",

@@ -60,6 +60,20 @@ impl ClassicGeometry {
         self.positions
     }
 
+    /// The shape with half the bits; `None` if their number is odd. Because a
+    /// position is a fastrange, bit `i` of the half is the OR of bits `2i` and
+    /// `2i + 1`.
+    #[must_use]
+    pub const fn half(self) -> Option<Self> {
+        if self.bits % 2 == 1 {
+            return None;
+        }
+        Some(Self {
+            bits: self.bits / 2,
+            positions: self.positions,
+        })
+    }
+
     /// 64-bit words that hold the bits; the last one may be used in part.
     #[must_use]
     pub const fn words(self) -> u64 {

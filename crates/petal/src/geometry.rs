@@ -143,19 +143,16 @@ impl SplitGeometry {
         self.regions * self.block.count()
     }
 
-    /// How often the filter can be folded to half its size.
+    /// How often the filter can be folded to half its size: as long as the
+    /// number of blocks is even. With `q * 2^s` blocks at least `s` times.
     #[must_use]
     pub const fn folds(self) -> u32 {
-        if self.blocks < MIN_FOLDED_BLOCKS {
-            0
-        } else {
-            (self.blocks / MIN_FOLDED_BLOCKS).ilog2()
-        }
+        self.blocks.trailing_zeros()
     }
 
-    /// The shape with half the blocks, if it folds. Because the block is a
-    /// fastrange of the digest, block `i` of the half is the OR of blocks
-    /// `2i` and `2i + 1`.
+    /// The shape with half the blocks; `None` if their number is odd. Because
+    /// the block is a fastrange of the digest, block `i` of the half is the OR
+    /// of blocks `2i` and `2i + 1`.
     #[must_use]
     pub const fn half(self) -> Option<Self> {
         if self.folds() == 0 {
@@ -252,7 +249,7 @@ mod tests {
                 assert_eq!(half.blocks() * 2, geometry.blocks());
                 geometry = half;
             }
-            assert!(geometry.blocks() < 512);
+            assert!(geometry.blocks() < 512 && geometry.blocks() % 2 == 1);
         }
     }
 
@@ -269,7 +266,7 @@ mod tests {
         let mut x = 1u64;
         for _ in 0..10_000 {
             x = next_region(x.wrapping_add(0x1234_5678_9abc_def1));
-            for blocks in [256u64, 300, 511, 1 << 20, 3 << 30] {
+            for blocks in [1u64, 3, 255, 256, 300, 511, 1 << 20, 3 << 30] {
                 assert_eq!(block_of(x, blocks * 2) / 2, block_of(x, blocks));
             }
         }

@@ -144,7 +144,8 @@ impl About {
     }
 
     /// The generation of the file: 1 for a filter that was made in memory,
-    /// one more for each commit of a [`crate::MappedWriter`].
+    /// one more for each commit of a [`crate::MappedWriter`], or what
+    /// [`crate::Contains::set_generation`] has set.
     #[must_use]
     pub const fn generation(&self) -> u64 {
         self.generation

@@ -60,6 +60,7 @@ mod counting;
 mod deletable;
 mod digest_set;
 mod error;
+mod fold;
 mod format;
 mod geometry;
 mod growable;

@@ -38,6 +38,10 @@ pub trait Contains {
     /// Removes an attachment. False if there was none of that name.
     fn remove_attachment(&mut self, name: &str) -> bool;
 
+    /// Sets the generation that a file of this filter records: for whoever
+    /// publishes one version after another. See [`About::generation`].
+    fn set_generation(&mut self, generation: u64);
+
     /// The origin of the digests this filter understands.
     fn origin(&self) -> Origin {
         self.about().identity().origin()
@@ -181,6 +185,10 @@ impl<F: Bits> Contains for F {
 
     fn remove_attachment(&mut self, name: &str) -> bool {
         self.meta_mut().attachments.remove(name)
+    }
+
+    fn set_generation(&mut self, generation: u64) {
+        self.meta_mut().generation = generation;
     }
 
     fn contains_digest(&self, digest: Digest) -> Result<bool> {

@@ -113,6 +113,16 @@ impl Words {
         self.len = self.len.min(len);
     }
 
+    /// A copy in memory of its own.
+    ///
+    /// # Errors
+    /// As [`Self::zeroed`].
+    pub(crate) fn to_owned_words(&self) -> Result<Self> {
+        let mut owned = Self::zeroed(self.len as u64)?;
+        owned.get_mut()?.copy_from_slice(self.get());
+        Ok(owned)
+    }
+
     /// Turns words that were just read from a file into this machine's order.
     #[cfg_attr(
         target_endian = "little",
@@ -230,9 +240,9 @@ impl AtomicWords {
         if matches!(words.owner, Owner::Heap(_) | Owner::Anonymous(_)) {
             return Ok(Self { words });
         }
-        let mut owned = Words::zeroed(words.get().len() as u64)?;
-        owned.get_mut()?.copy_from_slice(words.get());
-        Ok(Self { words: owned })
+        Ok(Self {
+            words: words.to_owned_words()?,
+        })
     }
 
     /// The words.

@@ -16,10 +16,15 @@ use super::{ForeignArgs, KeyArgs, RecordArgs, RunArgs, SecretArgs};
   petal build users.txt -o users.petal --kind deletable  can forget: `petal remove`
   petal build log -o seen.petal --kind window --window 1M
   petal build leaked.txt -o leaked.petal --kind static   smallest, nothing to be added
-  petal build deny.txt -o deny.petal --kind cascade --not-listed customers.txt",
+  petal build deny.txt -o deny.petal --kind cascade --not-listed customers.txt
+  petal build today.txt -o today.petal --like monday.petal",
     after_help = "Without -n the distinct keys are counted first: by their digests while the \
 memory lasts, else by reading the files twice. The filter is then as large as they need and no \
 larger; give -n if keys will be added later. Kinds that count repeats read the files twice.
+
+With --like the filter has the shape of another one, so that the two merge, and the next \
+generation, so that `petal delta` can tell which is newer. A Bloom filter has q * 2^s blocks a \
+region, 256 <= q < 512 (any number below 512), and `petal shrink` folds it at least s times.
 
 A window in time (--window 24h) goes by the clock: all lines of a run arrive when it starts. \
 Later runs of add and check forget what has left the window by then."
@@ -59,6 +64,18 @@ pub(crate) struct BuildArgs {
     /// The kind of filter.
     #[arg(long, value_name = "KIND", default_value = "bloom")]
     pub(crate) kind: BuildKind,
+
+    /// Take everything from this filter but its keys: the kind, the shape, n
+    /// and p, and how lines become keys. A keyed one needs its --secret-file.
+    #[arg(
+        long,
+        value_name = "FILTER",
+        conflicts_with_all = [
+            "fpr", "items", "kind", "counter_bits", "minimal", "window", "form", "ignore_case",
+            "field", "delimiter", "strip_param",
+        ]
+    )]
+    pub(crate) like: Option<PathBuf>,
 
     /// With --kind counting: bits of a counter, 4, 8 or 16 [default: 4]. It
     /// counts to 15, 255 or 65535, and one that has come there never goes down.

@@ -9,6 +9,7 @@ mod ask;
 mod build;
 mod dedup;
 mod foreign;
+mod wire;
 
 use std::path::PathBuf;
 
@@ -21,6 +22,7 @@ pub(crate) use foreign::{
     ConvertArgs, EncodingArg, Experiment, ForeignArgs, ForeignForm, KeyKindArg, LabArgs,
     LabClassicArgs, LabHashArgs,
 };
+pub(crate) use wire::ShrinkArgs;
 
 /// Have I seen this line? De-duplicate, build, check and merge sets that are
 /// too large to keep.
@@ -55,6 +57,7 @@ pub(crate) enum Verb {
     Common(CommonArgs),
     Except(ExceptArgs),
     Merge(MergeArgs),
+    Shrink(ShrinkArgs),
     Info(InfoArgs),
     Verify(VerifyArgs),
     Plan(PlanArgs),

@@ -14,4 +14,5 @@ pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod remove;
+pub(crate) mod shrink;
 pub(crate) mod verify;

@@ -85,6 +85,13 @@ impl Fill<'_> {
         }
     }
 
+    /// The same into a shape that is given, made for so many keys.
+    pub(super) fn run_like(&mut self, shape: Shape, items: u64) -> Result<Filled> {
+        self.announce(&shape, items, "");
+        self.fits(&shape, 0)?;
+        self.one_pass(shape, items, Some(items))
+    }
+
     /// How many keys are taken at most.
     fn most(&self, items: u64) -> Option<u64> {
         match self.args.kind {

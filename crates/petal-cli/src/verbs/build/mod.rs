@@ -15,7 +15,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use petal::{AnyFilter, Contains, CounterBits, Increase, Labels, Overload, Overwrite, WindowSpan};
+use petal::{
+    AnyFilter, Contains, CounterBits, Identity, Increase, Labels, Overload, Overwrite, Promise,
+    Secret, WindowSpan,
+};
 
 use crate::args::{BuildArgs, BuildKind};
 use crate::filters;
@@ -28,15 +31,26 @@ use crate::units::{Span, format_size};
 use crate::walk::{Position, Walk};
 use fill::{Fill, Filled};
 use fixed::ValueField;
+use target::Shape;
 
 /// Runs the verb.
 pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let started = Instant::now();
-    let identity = keys::identity(&args.keys, &args.records, keys::secret(&args.secret)?)?;
-    let error = match args.kind {
-        // Whatever makes it smallest.
-        BuildKind::Cascade if args.fpr == "1" => 1.0,
-        _ => params::fpr(&args.fpr)?,
+    let secret = keys::secret(&args.secret)?;
+    let like = match &args.like {
+        Some(path) => Some(Model::read(path, secret.as_ref())?),
+        None => None,
+    };
+    let (identity, error) = match &like {
+        Some(model) => (model.identity.clone(), model.promise.error),
+        None => (
+            keys::identity(&args.keys, &args.records, secret)?,
+            match args.kind {
+                // Whatever makes it smallest.
+                BuildKind::Cascade if args.fpr == "1" => 1.0,
+                _ => params::fpr(&args.fpr)?,
+            },
+        ),
     };
     let counting = counting(args)?;
     let (span, items) = span_and_items(args)?;
@@ -87,7 +101,15 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
         span,
         value,
     };
-    let mut filled = fill.run(items)?;
+    let mut filled = match &like {
+        Some(model) => fill.run_like(model.shape, model.promise.items)?,
+        None => fill.run(items)?,
+    };
+    if let Some(model) = &like {
+        filled
+            .filter
+            .set_generation(model.generation.saturating_add(1));
+    }
     *filled.filter.labels_mut() = labels;
     save(&filled.filter, &args.output, overwrite)?;
     summary(args, &fill.intake, &filled, started).print(&args.run);
@@ -136,6 +158,43 @@ fn value_field(args: &BuildArgs) -> Result<Option<ValueField>> {
     }
     let delimiter = keys::delimiter_byte(delimiter)?;
     Ok(Some(ValueField { number, delimiter }))
+}
+
+/// What `--like` takes from a filter.
+struct Model {
+    identity: Identity,
+    shape: Shape,
+    promise: Promise,
+    generation: u64,
+}
+
+impl Model {
+    /// Looks at a filter without reading its payload.
+    fn read(path: &Path, secret: Option<&Secret>) -> Result<Self> {
+        let filter = filters::open_mapped(path, secret)?;
+        let name = display_name(path);
+        let shape = match &filter {
+            AnyFilter::Bloom(filter) => Shape::Bloom(filter.geometry()),
+            AnyFilter::Classic(filter) => Shape::Classic(filter.geometry()),
+            AnyFilter::Counting(filter) => Shape::Counting(filter.geometry()),
+            AnyFilter::Deletable(filter) => Shape::Deletable(filter.geometry()),
+            other => bail!(
+                "{name}: --like is for filters that merge only with those of their shape: bloom, \
+                 classic, counting and deletable, not {}; use --kind",
+                other.kind()
+            ),
+        };
+        let about = filter.about();
+        let Some(promise) = about.promise() else {
+            bail!("{name}: does not say for how many keys it was made: use -n and -p");
+        };
+        Ok(Self {
+            identity: about.identity().clone(),
+            shape,
+            promise,
+            generation: about.generation(),
+        })
+    }
 }
 
 /// The counters of a counting filter.
