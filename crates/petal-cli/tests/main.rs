@@ -20,3 +20,4 @@ mod plan;
 mod remove;
 mod shrink;
 mod support;
+mod wire;

@@ -2,7 +2,7 @@
 
 use crate::support::Folder;
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 20] = [
     "dedup",
     "common",
     "except",
@@ -12,6 +12,10 @@ const VERBS: [&str; 16] = [
     "check",
     "merge",
     "shrink",
+    "pack",
+    "unpack",
+    "delta",
+    "apply-delta",
     "info",
     "verify",
     "plan",

@@ -66,6 +66,22 @@ pub enum Error {
         /// The kind of filter, such as `bloom`.
         kind: &'static str,
     },
+    /// A delta leads from another generation than that of the filter.
+    OutOfOrder {
+        /// The generation it leads from.
+        from: u64,
+        /// The generation it leads to.
+        to: u64,
+        /// That of the filter.
+        got: u64,
+    },
+    /// A delta leads from other bits than those of the filter.
+    WrongBase {
+        /// The sum over the bits it leads from.
+        expected: u64,
+        /// That of the filter.
+        got: u64,
+    },
     /// The filter's words are read-only: opened mapped for reading.
     ReadOnly,
     /// A keyed filter was opened without its secret, or with another one.
@@ -120,6 +136,14 @@ pub enum Error {
 pub enum FormatError {
     /// The bytes do not start with the magic of a petal file.
     NotPetal {
+        /// The first bytes that came (up to eight).
+        got: Vec<u8>,
+    },
+    /// A packed filter or a delta, which is no filter to be asked:
+    /// [`crate::wire`] reads them.
+    Wire,
+    /// The bytes do not start with the magic of a packed filter or a delta.
+    NotWire {
         /// The first bytes that came (up to eight).
         got: Vec<u8>,
     },
@@ -273,6 +297,22 @@ impl fmt::Display for Error {
             Self::Unsupported { operation, kind } => {
                 write!(f, "a filter of kind {kind} does not offer {operation}")
             }
+            Self::OutOfOrder { from, to, got } => {
+                write!(
+                    f,
+                    "the delta leads from generation {from} to {to} and the filter is of \
+                     generation {got}: "
+                )?;
+                match got {
+                    _ if got >= to => write!(f, "it was applied already"),
+                    _ => write!(f, "apply the deltas in order, or fetch the whole filter"),
+                }
+            }
+            Self::WrongBase { expected, got } => write!(
+                f,
+                "the delta is for another filter of that generation (checksum {expected:016x}, \
+                 that of this one is {got:016x}): fetch the whole filter"
+            ),
             Self::ReadOnly => write!(
                 f,
                 "the filter was opened read-only: open it for writing, or load it into memory"
@@ -336,6 +376,16 @@ impl fmt::Display for FormatError {
             Self::NotPetal { got } => {
                 write!(f, "not a petal file: it starts with {}", got.escape_ascii())
             }
+            Self::Wire => write!(
+                f,
+                "a packed filter or a delta, not a filter: `petal unpack` or \
+                 `petal apply-delta` makes one of it"
+            ),
+            Self::NotWire { got } => write!(
+                f,
+                "neither a packed filter nor a delta: it starts with {}",
+                got.escape_ascii()
+            ),
             Self::Version { got, newest } => write!(
                 f,
                 "unsupported version {got} of the file format (this petal reads up to {newest}): \

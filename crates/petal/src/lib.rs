@@ -78,6 +78,7 @@ mod testing;
 mod traits;
 mod typed;
 mod window;
+pub mod wire;
 mod words;
 
 pub use any::{AnyFilter, Kind};

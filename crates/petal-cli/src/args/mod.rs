@@ -22,7 +22,7 @@ pub(crate) use foreign::{
     ConvertArgs, EncodingArg, Experiment, ForeignArgs, ForeignForm, KeyKindArg, LabArgs,
     LabClassicArgs, LabHashArgs,
 };
-pub(crate) use wire::ShrinkArgs;
+pub(crate) use wire::{ApplyDeltaArgs, DeltaArgs, PackArgs, ShrinkArgs, UnpackArgs};
 
 /// Have I seen this line? De-duplicate, build, check and merge sets that are
 /// too large to keep.
@@ -58,6 +58,10 @@ pub(crate) enum Verb {
     Except(ExceptArgs),
     Merge(MergeArgs),
     Shrink(ShrinkArgs),
+    Pack(PackArgs),
+    Unpack(UnpackArgs),
+    Delta(DeltaArgs),
+    ApplyDelta(ApplyDeltaArgs),
     Info(InfoArgs),
     Verify(VerifyArgs),
     Plan(PlanArgs),

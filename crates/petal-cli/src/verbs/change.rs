@@ -93,9 +93,12 @@ impl<'a> Change<'a> {
         })
     }
 
-    /// Replaces the file if the filter has changed, and lets go of the lock.
-    pub(super) fn finish(self, changed: bool) -> Result<(AnyFilter, Intake)> {
+    /// Replaces the file by its next generation if the filter has changed, and
+    /// lets go of the lock.
+    pub(super) fn finish(mut self, changed: bool) -> Result<(AnyFilter, Intake)> {
         if changed {
+            let generation = self.filter.about().generation();
+            self.filter.set_generation(generation.saturating_add(1));
             self.filter
                 .save(self.path, Overwrite::Replace)
                 .map_err(|error| named(self.path, error))?;

@@ -10,7 +10,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use petal::sizing::{self, Collisions};
-use petal::{FileInfo, HasherRecord, Increase, KeyType, Measure, Shape, WindowSpan};
+use petal::wire::WireContent;
+use petal::{
+    Error, FileInfo, FormatError, HasherRecord, Increase, KeyType, Measure, Shape, WindowSpan,
+};
 use sha2::{Digest, Sha256};
 
 use crate::args::InfoArgs;
@@ -52,7 +55,10 @@ fn describe(path: &Path, args: &InfoArgs) -> Result<Table> {
         let sha256 = sha256(path).with_context(|| display_name(path))?;
         return Ok(foreign::describe(path, &*other, sha256));
     }
-    let info = petal::inspect(path).map_err(|error| named(path, error))?;
+    let info = match petal::inspect(path) {
+        Err(Error::Format(FormatError::Wire)) => return describe_wire(path),
+        other => other.map_err(|error| named(path, error))?,
+    };
     // A file between two generations has no checksums to go by.
     if !info.dirty {
         petal::verify(path).map_err(|error| named(path, error))?;
@@ -65,6 +71,35 @@ fn describe(path: &Path, args: &InfoArgs) -> Result<Table> {
     shape(&mut table, &info);
     load(&mut table, &info, &measure);
     file(&mut table, &info, sha256);
+    Ok(table)
+}
+
+/// The same of a packed filter or a delta.
+fn describe_wire(path: &Path) -> Result<Table> {
+    let info = petal::wire::inspect(path).map_err(|error| named(path, error))?;
+    let mut table = Table::default();
+    table.row("file", "", "", display_name(path));
+    let (content, from) = match info.content {
+        WireContent::Delta { from } => ("delta", Some(from)),
+        _ => ("packed", None),
+    };
+    table.row("content", "content", content, content);
+    let kind = info.kind.name();
+    table.row("kind", "filter", kind, kind);
+    let generation = match from {
+        Some(from) => format!("{from} to {}", info.generation),
+        None => info.generation.to_string(),
+    };
+    table.row("generation", "generation", generation, info.generation);
+    table.row("from_generation", "", "", from);
+    let (bytes, filter) = (info.bytes, info.filter_bytes);
+    table.row("file_bytes", "file", format_size(bytes), bytes);
+    table.row(
+        "filter_bytes",
+        "file of the filter",
+        format_size(filter),
+        filter,
+    );
     Ok(table)
 }
 

@@ -16,3 +16,4 @@ pub(crate) mod plan;
 pub(crate) mod remove;
 pub(crate) mod shrink;
 pub(crate) mod verify;
+pub(crate) mod wire;

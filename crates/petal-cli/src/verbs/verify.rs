@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use petal::{Error, FormatError};
 
 use crate::args::VerifyArgs;
 use crate::filters::named;
@@ -41,6 +42,10 @@ fn check(path: &Path, args: &VerifyArgs) -> Result<String> {
             "OK as far as a file of {format} shows: it has no checksum"
         ));
     }
-    petal::verify(path).map_err(|error| named(path, error))?;
+    let verified = match petal::verify(path) {
+        Err(Error::Format(FormatError::Wire)) => petal::wire::inspect(path).map(drop),
+        other => other.map(drop),
+    };
+    verified.map_err(|error| named(path, error))?;
     Ok("OK".to_owned())
 }

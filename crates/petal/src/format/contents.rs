@@ -192,49 +192,47 @@ impl Stored for AnyFilter {
     }
 }
 
-impl Contents<'_> {
-    /// Calls `visit` for each MiB of the payload (the last one may be
-    /// shorter), runs placed as in `payload`. Copies a MiB at most.
-    pub(super) fn each_mib(&self, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let mut pending: Vec<u8> = Vec::new();
-        let mut feed = |mut bytes: &[u8]| -> Result<()> {
-            while !bytes.is_empty() {
-                if pending.is_empty() && bytes.len() >= MIB {
-                    let (whole, rest) = bytes.split_at(MIB);
-                    visit(whole)?;
-                    bytes = rest;
-                    continue;
-                }
-                let (taken, rest) = bytes.split_at(bytes.len().min(MIB - pending.len()));
-                pending.extend(taken);
+/// Calls `visit` for each MiB of the payload (the last one may be shorter) that
+/// these runs of words make, placed as in `payload`. Copies a MiB at most.
+pub(super) fn each_mib(runs: &[&Words], mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let mut pending: Vec<u8> = Vec::new();
+    let mut feed = |mut bytes: &[u8]| -> Result<()> {
+        while !bytes.is_empty() {
+            if pending.is_empty() && bytes.len() >= MIB {
+                let (whole, rest) = bytes.split_at(MIB);
+                visit(whole)?;
                 bytes = rest;
-                if pending.len() == MIB {
-                    visit(&pending)?;
-                    pending.clear();
-                }
+                continue;
             }
-            Ok(())
-        };
-        for (i, words) in self.words.iter().enumerate() {
-            let words = words.get();
-            for chunk in words.chunks(MIB / 8) {
-                feed(&le_bytes(chunk))?;
-            }
-            if i + 1 < self.words.len() {
-                let gap = words.len().next_multiple_of(8) - words.len();
-                feed(&[0; 64][..gap * 8])?;
+            let (taken, rest) = bytes.split_at(bytes.len().min(MIB - pending.len()));
+            pending.extend(taken);
+            bytes = rest;
+            if pending.len() == MIB {
+                visit(&pending)?;
+                pending.clear();
             }
         }
-        if pending.is_empty() {
-            Ok(())
-        } else {
-            visit(&pending)
+        Ok(())
+    };
+    for (i, words) in runs.iter().enumerate() {
+        let words = words.get();
+        for chunk in words.chunks(MIB / 8) {
+            feed(&le_bytes(chunk))?;
         }
+        if i + 1 < runs.len() {
+            let gap = words.len().next_multiple_of(8) - words.len();
+            feed(&[0; 64][..gap * 8])?;
+        }
+    }
+    if pending.is_empty() {
+        Ok(())
+    } else {
+        visit(&pending)
     }
 }
 
 /// Words as the bytes that files have.
-fn le_bytes(words: &[u64]) -> Cow<'_, [u8]> {
+pub(super) fn le_bytes(words: &[u64]) -> Cow<'_, [u8]> {
     if cfg!(target_endian = "little") {
         Cow::Borrowed(bytemuck::cast_slice(words))
     } else {

@@ -3,24 +3,24 @@
 use crate::error::FormatError;
 
 /// What is left of a run of bytes. Reading past its end is an error.
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     name: &'static str,
     rest: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
     /// Starts at the first byte of what `FORMAT.md` calls `name`.
-    pub(super) const fn new(name: &'static str, bytes: &'a [u8]) -> Self {
+    pub(crate) const fn new(name: &'static str, bytes: &'a [u8]) -> Self {
         Self { name, rest: bytes }
     }
 
     /// Bytes that are left.
-    pub(super) const fn left(&self) -> usize {
+    pub(crate) const fn left(&self) -> usize {
         self.rest.len()
     }
 
     /// The next `count` bytes.
-    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
         match self.rest.split_at_checked(count) {
             Some((taken, rest)) => {
                 self.rest = rest;
@@ -35,7 +35,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// All bytes that are left.
-    pub(super) fn take_rest(&mut self) -> &'a [u8] {
+    pub(crate) fn take_rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
@@ -45,27 +45,27 @@ impl<'a> Cursor<'a> {
         Ok(array)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, FormatError> {
+    pub(crate) fn u8(&mut self) -> Result<u8, FormatError> {
         self.array().map(u8::from_le_bytes)
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, FormatError> {
+    pub(crate) fn u16(&mut self) -> Result<u16, FormatError> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, FormatError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, FormatError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, FormatError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, FormatError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(super) fn f64(&mut self) -> Result<f64, FormatError> {
+    pub(crate) fn f64(&mut self) -> Result<f64, FormatError> {
         self.array().map(f64::from_le_bytes)
     }
 
-    pub(super) fn words<const N: usize>(&mut self) -> Result<[u64; N], FormatError> {
+    pub(crate) fn words<const N: usize>(&mut self) -> Result<[u64; N], FormatError> {
         let mut words = [0; N];
         for word in &mut words {
             *word = self.u64()?;

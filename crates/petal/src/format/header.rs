@@ -6,8 +6,9 @@
 use twox_hash::XxHash3_64;
 
 use super::cursor::Cursor;
+use super::image::FIELDS;
 use super::sections::{HEADER_LEN, Sections};
-use super::{MAX_METADATA, VERSION};
+use super::{MAX_METADATA, VERSION, WIRE_MAGIC};
 use crate::any::Kind;
 use crate::cascade::CascadeGeometry;
 use crate::classic::ClassicGeometry;
@@ -283,7 +284,7 @@ fn counting_decode(
 }
 
 /// Refuses a value with what would be right.
-pub(super) fn field(
+pub(crate) fn field(
     name: &'static str,
     got: impl std::fmt::Display,
     expected: impl std::fmt::Display,
@@ -346,32 +347,45 @@ impl Header {
             flags |= INSERTIONS_UNKNOWN;
         }
         let (items, error) = promise_record(self.promise);
-        let s = &self.sections;
 
+        let mut fields = Vec::with_capacity(FIELDS);
+        fields.extend(VERSION.to_le_bytes());
+        fields.extend(kind.to_le_bytes());
+        fields.extend(flags.to_le_bytes());
+        fields.extend(hasher.to_le_bytes());
+        fields.extend(key_type.to_le_bytes());
+        fields.extend([0; 4]);
+        fields.extend(seed_or_check.to_le_bytes());
+        fields.extend(items.to_le_bytes());
+        fields.extend(error.to_le_bytes());
+        for word in geometry {
+            fields.extend(word.to_le_bytes());
+        }
+        fields.extend(self.insertions.unwrap_or(0).to_le_bytes());
+        fields.extend(self.generation.to_le_bytes());
+        let mut array = [0; FIELDS];
+        array.copy_from_slice(&fields);
+        Self::assemble(&array, &self.sections, self.metadata_sum, self.table_sum)
+    }
+
+    /// The 192 bytes around what stands from the version to the generation.
+    pub(super) fn assemble(
+        fields: &[u8; FIELDS],
+        sections: &Sections,
+        metadata_sum: u64,
+        table_sum: u64,
+    ) -> [u8; HEADER_LEN] {
         let mut bytes = Vec::with_capacity(HEADER_LEN);
         bytes.extend(MAGIC);
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend(kind.to_le_bytes());
-        bytes.extend(flags.to_le_bytes());
-        bytes.extend(hasher.to_le_bytes());
-        bytes.extend(key_type.to_le_bytes());
-        bytes.extend([0; 4]);
-        bytes.extend(seed_or_check.to_le_bytes());
-        bytes.extend(items.to_le_bytes());
-        bytes.extend(error.to_le_bytes());
-        for word in geometry {
-            bytes.extend(word.to_le_bytes());
-        }
+        bytes.extend(fields);
         for word in [
-            self.insertions.unwrap_or(0),
-            self.generation,
-            s.metadata_len,
-            s.payload_offset,
-            s.payload_len,
-            s.table_offset,
-            s.file_len,
-            self.metadata_sum,
-            self.table_sum,
+            sections.metadata_len,
+            sections.payload_offset,
+            sections.payload_len,
+            sections.table_offset,
+            sections.file_len,
+            metadata_sum,
+            table_sum,
         ] {
             bytes.extend(word.to_le_bytes());
         }
@@ -383,11 +397,29 @@ impl Header {
         header
     }
 
+    /// Kind and shape among these bytes, of the version that is known.
+    pub(super) fn geometry_of(fields: &[u8; FIELDS]) -> Result<Geometry, FormatError> {
+        let mut cursor = Cursor::new("header", fields);
+        let version = cursor.u16()?;
+        if version != VERSION {
+            return Err(FormatError::Version {
+                got: version,
+                newest: VERSION,
+            });
+        }
+        let kind = cursor.u16()?;
+        cursor.bytes(36)?; // flags to p
+        Geometry::decode(kind, cursor.words()?)
+    }
+
     /// Reads a header from the first bytes of a file (192, or as many as
     /// there are) and checks it against the length of the file.
     pub(super) fn decode(front: &[u8], file_len: u64) -> Result<Self, FormatError> {
         let front = &front[..front.len().min(HEADER_LEN)];
         let start = &front[..front.len().min(MAGIC.len())];
+        if front.starts_with(&WIRE_MAGIC) {
+            return Err(FormatError::Wire);
+        }
         if !MAGIC.starts_with(start) {
             return Err(FormatError::NotPetal {
                 got: start.to_vec(),

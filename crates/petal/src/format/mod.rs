@@ -12,11 +12,13 @@
 //! * `source`, `read`: opening, inspecting and verifying.
 //! * `contents`, `write`: saving.
 //! * `mapped`: writing in place, crash-safe.
+//! * `image`: a file in memory whose keys need not be known, for [`crate::wire`].
 
 mod checksum;
 mod contents;
 mod cursor;
 mod header;
+mod image;
 mod info;
 mod mapped;
 mod metadata;
@@ -29,11 +31,17 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cursor::Cursor;
 pub use header::HasherRecord;
+pub(crate) use header::field;
+pub(crate) use image::{FIELDS, Image, Parts, Shell, read_file};
 pub use info::{FileInfo, Shape};
 pub use mapped::{MappedGeometry, MappedWriter};
 pub use metadata::StageRecord;
 pub use read::{Measure, inspect, measure, verify};
+
+/// First bytes of a packed filter or a delta: see [`crate::wire`].
+pub(crate) const WIRE_MAGIC: [u8; 8] = *b"\x89petlw\r\n";
 
 /// The version of the format that is written, and the only one that is read.
 /// It is frozen: every later petal reads it.

@@ -225,7 +225,7 @@ pub fn measure(path: impl AsRef<Path>) -> Result<Measure> {
 
 /// A checksum that does not match because a writer has begun to change the
 /// file since its header was read is not damage.
-fn changed_meanwhile(source: &FileSource, error: Error) -> Error {
+pub(super) fn changed_meanwhile(source: &FileSource, error: Error) -> Error {
     if let Error::Format(FormatError::Checksum { .. }) = error
         && let Ok(now) = Front::read(source)
         && now.header.dirty
@@ -239,7 +239,7 @@ fn changed_meanwhile(source: &FileSource, error: Error) -> Error {
 }
 
 /// An index into memory.
-fn index(offset: u64) -> Result<usize> {
+pub(super) fn index(offset: u64) -> Result<usize> {
     usize::try_from(offset).map_err(|_| Error::TooLarge {
         needed: offset,
         available: None,
@@ -385,7 +385,7 @@ impl Front {
     }
 
     /// The words of every run, in memory and verified.
-    fn load_words<S: Source + ?Sized>(&self, source: &S) -> Result<Vec<Words>> {
+    pub(super) fn load_words<S: Source + ?Sized>(&self, source: &S) -> Result<Vec<Words>> {
         let mut words = self.runs.allocate()?;
         self.check_payload(source, |offset, part| {
             self.runs.copy(offset, part, &mut words)

@@ -4,7 +4,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::checksum::{is_zero, sum, table_bytes, zero_sum};
-use super::contents::{Contents, Stored};
+use super::contents::{Contents, Stored, each_mib};
 use super::header::{HasherRecord, Header};
 use super::metadata::{self, Metadata};
 use super::payload::Runs;
@@ -14,6 +14,7 @@ use crate::atomic::{AtomicFile, Overwrite};
 use crate::error::{Error, FormatError, Result};
 use crate::hash::KeyKind;
 use crate::typed::Typed;
+use crate::words::Words;
 
 impl AnyFilter {
     /// Writes the filter to a file: all of it or nothing. The file appears
@@ -78,10 +79,10 @@ struct Plan {
 }
 
 /// All of a file but the payload.
-struct Frame {
+pub(super) struct Frame {
     /// Header, metadata and the zeros behind them.
-    front: Vec<u8>,
-    table: Vec<u8>,
+    pub(super) front: Vec<u8>,
+    pub(super) table: Vec<u8>,
     /// Bytes that the file takes if zero MiBs take none.
     room: u64,
 }
@@ -93,6 +94,11 @@ impl Contents<'_> {
         let sections = Sections::new(metadata.len() as u64, runs.len())
             .ok_or_else(|| Error::parameter("filter", format!("{} bytes", runs.len()), "fewer"))?;
         Ok(Plan { metadata, sections })
+    }
+
+    /// Bytes of the whole file.
+    pub(super) fn file_len(&self) -> Result<u64> {
+        Ok(self.plan()?.sections.file_len)
     }
 
     /// Everything but the payload, once its sums are known.
@@ -122,11 +128,11 @@ impl Contents<'_> {
         Ok(front)
     }
 
-    fn frame(&self) -> Result<Frame> {
+    pub(super) fn frame(&self) -> Result<Frame> {
         let plan = self.plan()?;
         let mut sums = Vec::new();
         let mut room = HEADER_LEN as u64 + plan.sections.metadata_len;
-        self.each_mib(|mib| {
+        each_mib(&self.words, |mib| {
             if is_zero(mib) {
                 sums.push(zero_sum(mib.len()));
             } else {
@@ -150,20 +156,38 @@ impl Contents<'_> {
                 .map_err(|error| Error::io("write", None, error))
         };
         put(&frame.front)?;
-        self.each_mib(&mut put)?;
+        each_mib(&self.words, &mut put)?;
         put(&frame.table)
     }
 
     fn save(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
-        let frame = self.frame()?;
+        self.frame()?.save(&self.words, path, overwrite)
+    }
+}
+
+impl Frame {
+    /// Of a file whose front and table are known.
+    pub(super) fn new(front: Vec<u8>, table: Vec<u8>, words: &[&Words]) -> Result<Self> {
+        let mut room = (front.len() + table.len()) as u64;
+        each_mib(words, |mib| {
+            if !is_zero(mib) {
+                room += mib.len() as u64;
+            }
+            Ok(())
+        })?;
+        Ok(Self { front, table, room })
+    }
+
+    /// Writes the file around these words.
+    pub(super) fn save(&self, words: &[&Words], path: &Path, overwrite: Overwrite) -> Result<()> {
         let mut file = AtomicFile::create(path, overwrite)?;
-        file.check_room(frame.room)?;
+        file.check_room(self.room)?;
         let write = |file: &mut AtomicFile, bytes: &[u8]| {
             file.write_all(bytes)
                 .map_err(|error| Error::io("write", Some(path), error))
         };
-        write(&mut file, &frame.front)?;
-        self.each_mib(|mib| {
+        write(&mut file, &self.front)?;
+        each_mib(words, |mib| {
             if is_zero(mib) {
                 // The table follows, so the file reaches past the hole.
                 file.seek(SeekFrom::Current(mib.len() as i64))
@@ -173,7 +197,7 @@ impl Contents<'_> {
                 write(&mut file, mib)
             }
         })?;
-        write(&mut file, &frame.table)?;
+        write(&mut file, &self.table)?;
         file.commit()
     }
 }
