@@ -62,7 +62,7 @@ fn what_cannot_shrink_is_refused_and_nothing_is_written() {
         .refused(&["set", "digests", "shrinking"]);
     folder
         .petal("shrink full -o out -p 1e-9")
-        .refused(&["full", "p = 1e-9", "now"]);
+        .refused(&["full", "p = 1e-9", "too many keys"]);
     folder.petal("shrink full -o out -p 2").refused(&["-p 2"]);
     folder
         .petal("shrink state -o out")

@@ -124,3 +124,64 @@ fn versions_are_followed_by_deltas_in_order() {
     );
     assert!(!folder.path("out").exists());
 }
+
+#[test]
+fn what_is_planned_for_the_wire_is_what_is_sent() {
+    let folder = Folder::new();
+    folder.file("list", numbers(0..50_000));
+    let plan = folder.json("plan -n 50k --wire 60K --memory 400K --json");
+    let best = &plan["best"];
+    // Ample memory: fewer positions than log2(1/p).
+    assert_eq!(best["hashes"], 2);
+    assert!(best["bytes"].as_u64().unwrap() <= 400 << 10);
+    for row in plan["plans"].as_array().unwrap() {
+        assert!(row["error"].as_f64() >= best["error"].as_f64());
+    }
+    let text = folder
+        .petal("plan -n 50k --wire 60K --memory 400K")
+        .ends_with(0)
+        .stdout;
+    let text = String::from_utf8(text).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("petal build"))
+        .unwrap();
+    let line = line["petal ".len()..].replace("LIST", "list");
+    let ran = folder.petal(&format!("{line} --summary json")).ends_with(0);
+    let planned = best["error"].as_f64().unwrap();
+    assert!(
+        (ran.json("error") / planned - 1.0).abs() < 0.1,
+        "{}",
+        ran.stderr
+    );
+    let sent = folder
+        .petal("pack F -o sent --summary json")
+        .ends_with(0)
+        .json("bytes");
+    let planned = best["wire_bytes"].as_f64().unwrap();
+    assert!(
+        sent <= 60.0 * 1024.0 && (sent / planned - 1.0).abs() < 0.01,
+        "{sent}"
+    );
+
+    let tight = folder.json("plan -n 50k --wire 60K --memory 60K --json");
+    assert!(tight["best"]["hashes"].as_u64().unwrap() >= 6, "{tight}");
+    let three = folder.json("plan -n 50k --wire 60K -k 3 --json");
+    assert_eq!(three["plans"].as_array().unwrap().len(), 1);
+    folder.petal("plan --wire 60K").refused(&["--wire", "-n"]);
+    folder
+        .petal("plan -n 1M --wire 20")
+        .refused(&["on the wire"]);
+    folder
+        .petal("plan -n 1M --wire 20 -k 2")
+        .refused(&["--wire 20", "-k 2"]);
+    folder
+        .petal("plan -n 1M --wire 1M -p 0.1")
+        .refused(&["--wire"]);
+    folder
+        .petal("build list -o out -k 3")
+        .refused(&["-k", "--kind classic"]);
+    folder
+        .petal("build list -o out --kind classic -k 65")
+        .refused(&["k = 65"]);
+}

@@ -25,25 +25,23 @@ trait Fold: Bits + Sized {
     fn half(&self) -> Result<Option<Self>>;
     /// A copy in memory of its own.
     fn copy(&self) -> Result<Self>;
-    /// The error of the words as they are.
-    fn error_of_words(&self) -> f64;
     /// Distinct keys, estimated from the words.
     fn estimate(&self) -> f64;
     /// The most keys that its shape holds with an expected error.
     fn capacity(&self, error: f64) -> Result<u64>;
 
-    /// Folded as often as the error stays at or below `error` and the shape
-    /// is one for as many keys as it holds.
+    /// Folded as often as the shape still is one for the keys that it holds,
+    /// with an expected error of at most `error`. Not by the error of the very
+    /// words: that scatters around it, and would stop a filter that is full.
     fn fold_to(&self, error: Option<f64>) -> Result<Self> {
         let error = match (error, self.meta().promise()) {
             (Some(error), _) => {
                 sizing::check_error(error)?;
-                let now = self.error_of_words();
-                if now > error {
+                if (self.capacity(error)? as f64) < self.keys() {
                     return Err(Error::parameter(
                         "p",
                         format!("{error:?}"),
-                        format!("the error of this filter is {now:.3e} now: use no less"),
+                        "the filter holds too many keys for it now: use a larger one",
                     ));
                 }
                 error
@@ -65,7 +63,7 @@ trait Fold: Bits + Sized {
                 break;
             };
             let items = half.capacity(error)?;
-            if items == 0 || (items as f64) < keys || half.error_of_words() > error {
+            if items == 0 || (items as f64) < keys {
                 break;
             }
             half.meta_mut().promise = Some(Promise { items, error });
@@ -127,9 +125,9 @@ impl Bloom {
         Ok(folded)
     }
 
-    /// The filter refitted to what it holds: folded as often as its error, now
-    /// and expected for the keys it has, stays at or below `error` (by default
-    /// that of its promise). As [`Self::folded`], it promises `error` for as
+    /// The filter refitted to what it holds: folded as often as the expected
+    /// error, for the keys it has, stays at or below `error` (by default that
+    /// of its promise). As [`Self::folded`], it promises `error` for as
     /// many keys as the folded shape holds; one that does not fold is copied as
     /// it is.
     ///
@@ -143,8 +141,8 @@ impl Bloom {
     /// ```
     ///
     /// # Errors
-    /// If `error` is no error a filter is made for, or less than that of the
-    /// filter now; if neither it nor a promise is there; or if the memory
+    /// If `error` is no error a filter is made for, or less than what the
+    /// filter has for its keys now; if neither it nor a promise is there; or if the memory
     /// cannot be had.
     pub fn shrunk(&self, error: Option<f64>) -> Result<Self> {
         self.fold_to(error)
@@ -176,10 +174,6 @@ impl Fold for Bloom {
             self.geometry(),
             words,
         ))
-    }
-
-    fn error_of_words(&self) -> f64 {
-        self.error_now()
     }
 
     fn estimate(&self) -> f64 {
@@ -228,10 +222,6 @@ impl Fold for Classic {
             self.geometry(),
             words,
         ))
-    }
-
-    fn error_of_words(&self) -> f64 {
-        self.error_now()
     }
 
     fn estimate(&self) -> f64 {

@@ -146,6 +146,7 @@ pub(crate) struct VerifyArgs {
   petal plan -n 100M -p 1e-6         bytes for 10^8 keys
   petal plan -n 100M -m 256M         the error in that much memory
   petal plan -m 1G -p 1e-3           the keys that fit
+  petal plan -n 1M --wire 1M --memory 8M   the filter that packs best
   petal plan --table                 error of the textbook filter by m/n and k
   petal plan --table cost            cost of each kind at usual errors
   petal plan -n 100M --plot fpr.svg  error against size")]
@@ -170,6 +171,11 @@ pub(crate) struct PlanArgs {
     /// Positions a key (classic filters only).
     #[arg(short = 'k', long, value_name = "K", allow_negative_numbers = true)]
     pub(crate) positions: Option<u32>,
+
+    /// Bytes that the packed filter may take on the wire: finds the classic
+    /// filter with the least error that fits them, and `--memory` unpacked.
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["fpr", "bytes", "table", "plot"])]
+    pub(crate) wire: Option<String>,
 
     /// Print the published table of the errors of the textbook filter by m/n and
     /// k; or, as `--table cost`, the cost of every kind at the usual errors.

@@ -71,11 +71,17 @@ pub(crate) struct BuildArgs {
         long,
         value_name = "FILTER",
         conflicts_with_all = [
-            "fpr", "items", "kind", "counter_bits", "minimal", "window", "form", "ignore_case",
+            "fpr", "items", "kind", "positions", "counter_bits", "minimal", "window", "form", "ignore_case",
             "field", "delimiter", "strip_param",
         ]
     )]
     pub(crate) like: Option<PathBuf>,
+
+    /// With --kind classic: bits that a key sets, 1 to 64 [default: as many as
+    /// make the filter smallest]. Fewer make it larger, and smaller when it is
+    /// packed: see `petal plan --wire`.
+    #[arg(short = 'k', long, value_name = "K", allow_negative_numbers = true)]
+    pub(crate) positions: Option<u32>,
 
     /// With --kind counting: bits of a counter, 4, 8 or 16 [default: 4]. It
     /// counts to 15, 255 or 65535, and one that has come there never goes down.

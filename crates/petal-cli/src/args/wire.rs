@@ -67,11 +67,13 @@ pub(crate) struct TargetArgs {
 /// Pack a filter for sending
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Example:
-  petal pack digest.petal -o digest.petalw",
+    before_help = "Examples:
+  petal pack digest.petal -o digest.petalw
+  petal plan --wire 900K --memory 4M -n 1M       a filter that packs best",
     after_help = "For filters of the kinds bloom, classic and growable. A filter whose bits are \
 half set does not get smaller; one that is emptier does, to within 1 % of the entropy of its \
-bits: `petal shrink` it first if it was made for more keys than it holds. The secret of a keyed filter is not needed."
+bits: `petal shrink` it first if it was made for more keys than it holds, or plan \
+a large one with few positions. The secret of a keyed filter is not needed."
 )]
 pub(crate) struct PackArgs {
     /// The filter to read.

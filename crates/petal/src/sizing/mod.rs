@@ -19,6 +19,7 @@ mod growable;
 mod packet;
 mod split;
 mod window;
+mod wire;
 
 pub use classic::{
     ClassicGiven, ClassicPlan, MAX_HASHES, classic_error, classic_for, plan_classic,
@@ -35,6 +36,7 @@ pub use window::{
     DEFAULT_GENERATIONS, MAX_GENERATIONS, generation_keys, window_error, window_error_at,
     window_for,
 };
+pub use wire::{WirePlan, wire_for, wire_with_hashes};
 
 use crate::error::{Error, Result};
 use crate::hash::{KeyHasher, KeyType};

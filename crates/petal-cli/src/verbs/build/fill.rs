@@ -6,7 +6,7 @@
 //! pass of its own, which only files allow. What is filled is [`target`]'s.
 
 use anyhow::{Result, anyhow, bail};
-use petal::sizing::{self, GrowthPlan};
+use petal::sizing::{self, ClassicGiven, GrowthPlan};
 use petal::{
     AnyFilter, ClassicGeometry, CounterBits, CountingGeometry, DigestSet, Increase, WindowSpan,
     mask_words,
@@ -113,7 +113,13 @@ impl Fill<'_> {
         Ok(match self.args.kind {
             BuildKind::Bloom => Shape::Bloom(sizing::split_for(items, self.error, collisions)?),
             BuildKind::Classic => {
-                let plan = sizing::classic_for(items, self.error, collisions)?;
+                let given = ClassicGiven {
+                    items: Some(items),
+                    error: Some(self.error),
+                    bits: None,
+                    hashes: self.args.positions,
+                };
+                let plan = sizing::plan_classic(given, collisions)?;
                 Shape::Classic(ClassicGeometry::new(plan.bits, plan.hashes)?)
             }
             BuildKind::Growable => {

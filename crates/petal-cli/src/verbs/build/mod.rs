@@ -52,6 +52,9 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
             },
         ),
     };
+    if args.kind != BuildKind::Classic && args.positions.is_some() {
+        bail!("-k belongs to the textbook filter: add --kind classic");
+    }
     let counting = counting(args)?;
     let (span, items) = span_and_items(args)?;
     let fixed = matches!(args.kind, BuildKind::Static | BuildKind::Cascade);

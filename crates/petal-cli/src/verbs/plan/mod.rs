@@ -1,13 +1,14 @@
 //! `petal plan`: sizes and errors before anything is built.
 //!
 //! Owns the question and the printing. The answers come from `cost`, the
-//! cost table from `table`, the split into parts from `parts`, the picture
-//! from `plot`. Nothing is allocated for the filters that are planned.
+//! cost table from `table`, the split into parts from `parts`, filters that
+//! are to be packed from `wire`, the picture from `plot`. Nothing is allocated for the filters that are planned.
 
 mod cost;
 mod parts;
 mod plot;
 mod table;
+mod wire;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -55,7 +56,10 @@ pub(crate) fn run(args: &PlanArgs) -> Result<ExitCode> {
     }
     let machine = Machine::of(args)?;
     // Asked first, so that a picture is not drawn for a wrong question.
-    let answer = answer(args, given, &machine, collisions)?;
+    let answer = match &args.wire {
+        Some(text) => Some(wire::answer(args, text, given, &machine, collisions)?),
+        None => answer(args, given, &machine, collisions)?,
+    };
     if let Some(path) = &args.plot {
         let items = given.items.unwrap_or(table::DEFAULT_ITEMS);
         if items > MAX_ITEMS {

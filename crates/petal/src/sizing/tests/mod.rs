@@ -5,6 +5,7 @@ mod counting;
 mod growable;
 mod packet;
 mod split;
+mod wire;
 
 use proptest::prelude::*;
 
