@@ -1,9 +1,10 @@
 //! What a set of keys takes on the wire, form by form: measured bytes beside
 //! the formulas.
 //!
-//! For each error it fills filters with the same keys and prints bits a key:
-//! filters as they are, packed ones with few positions in more memory, and one
-//! that was made for many more keys and shrunk.
+//! For each error it fills filters with the same keys and prints bits a key, in
+//! memory and in the bytes that are sent (all of them, headers too): filters as
+//! they are, packed ones with few positions in more memory, one that was made for
+//! many more keys and shrunk, and a static filter.
 //!
 //! ```console
 //! $ cargo run --release --example wire_table -- --keys 100000
@@ -19,7 +20,8 @@ use std::time::Instant;
 
 use petal::sizing::{self, Collisions};
 use petal::{
-    AnyFilter, Bloom, Classic, ClassicGeometry, Identity, KeyType, Promise, mix_int, wire,
+    AnyFilter, Bloom, Classic, ClassicGeometry, Identity, Int, KeyHasher, KeyType, Promise,
+    StaticFilter, mix_int, wire,
 };
 
 const USAGE: &str = "\
@@ -60,9 +62,13 @@ impl Case {
         }
     }
 
+    fn all_keys(&self) -> impl Iterator<Item = i64> {
+        (0..self.keys).map(|key| mix_int(key.cast_signed(), self.seed).cast_signed())
+    }
+
     fn fill(&self, mut filter: AnyFilter) -> Outcome<AnyFilter> {
-        for key in 0..self.keys {
-            filter.insert_int(mix_int(key.cast_signed(), self.seed).cast_signed())?;
+        for key in self.all_keys() {
+            filter.insert_int(key)?;
         }
         Ok(filter)
     }
@@ -71,15 +77,16 @@ impl Case {
         bytes as f64 * 8.0 / self.keys as f64
     }
 
-    fn row(&self, name: &str, filter: &AnyFilter, formula: Option<f64>) -> Row {
-        Row {
+    /// The row of a filter that is sent as the file it is.
+    fn row(&self, name: &str, filter: &AnyFilter, formula: Option<f64>) -> Outcome<Row> {
+        Ok(Row {
             name: name.to_owned(),
             memory: self.bits(filter.bytes()),
             formula,
-            measured: self.bits(filter.bytes()),
+            measured: self.bits(filter.to_bytes()?.len() as u64),
             error: filter.error_now(),
             times: None,
-        }
+        })
     }
 
     /// The row of a filter that is packed; it comes back as it was.
@@ -98,7 +105,7 @@ impl Case {
         Ok(Row {
             measured: self.bits(bytes.len() as u64),
             times: Some((nanoseconds(packed), nanoseconds(unpacked))),
-            ..self.row(name, filter, formula)
+            ..self.row(name, filter, formula)?
         })
     }
 
@@ -130,9 +137,9 @@ impl Case {
         let bound = -self.error.log2();
         let (classic, _) = self.classic(best.hashes)?;
         let textbook = bound / std::f64::consts::LN_2;
-        rows.push(self.row("raw, classic", &classic, Some(textbook)));
+        rows.push(self.row("raw, classic", &classic, Some(textbook))?);
         let split = self.fill(Bloom::sized(identity(), self.promise())?.into())?;
-        rows.push(self.row("raw, split blocks", &split, None));
+        rows.push(self.row("raw, split blocks", &split, None)?);
         rows.push(self.packed("packed, split blocks", &split, None)?);
         for positions in [best.hashes, 3, 2, 1] {
             let (filter, formula) = self.classic(positions)?;
@@ -147,7 +154,11 @@ impl Case {
         let roomy = self.fill(Bloom::sized(identity(), roomy)?.into())?;
         rows.push(self.packed("packed, 64 times too large", &roomy, None)?);
         rows.push(self.packed("shrunk and packed", &roomy.shrunk(None)?, None)?);
-        // The row of a static filter goes here.
+        let fixed =
+            StaticFilter::<Int>::with_hasher(self.all_keys(), self.error, KeyHasher::default(), 1)?;
+        let plan = sizing::static_for(self.keys, self.error, Collisions::Never)?;
+        let formula = plan.bits as f64 / self.keys as f64;
+        rows.push(self.row("static", &fixed.into_inner().into(), Some(formula))?);
         rows.push(Row {
             name: "lower bound".to_owned(),
             memory: bound,
@@ -255,6 +266,7 @@ mod tests {
             assert!(of("packed, classic, k = 2") < of("raw, classic"));
             assert!(of("shrunk and packed") < of("packed, 64 times too large"));
             assert!(of("shrunk and packed") < of("raw, split blocks") * 1.02);
+            assert!(of("static") < of("packed, classic, k = 1"));
         }
     }
 

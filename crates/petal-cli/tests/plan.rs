@@ -20,6 +20,7 @@ fn two_of_keys_error_and_bytes_give_the_third() {
         "classic",
         "growable, n declared",
         "digests",
+        "static",
         "counting",
         "deletable",
         "window",

@@ -15,6 +15,7 @@
 mod classic;
 mod counting;
 mod deletable;
+mod fixed;
 mod growable;
 mod packet;
 mod split;
@@ -26,6 +27,7 @@ pub use classic::{
 };
 pub use counting::saturated_counters;
 pub use deletable::{deletable_error, deletable_for};
+pub use fixed::{StaticPlan, static_for};
 pub use growable::GrowthPlan;
 pub use packet::{hashes_for_path, lost_on_path};
 pub use split::{

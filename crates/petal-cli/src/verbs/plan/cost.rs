@@ -80,6 +80,7 @@ pub(super) fn rows_that_keep(question: Question, collisions: Collisions) -> Vec<
         row("growable, n declared", growable(question, true, collisions)),
         row("growable, n unknown", growable(question, false, collisions)),
         row("digests", digests(question, collisions)),
+        row("static", fixed(question, collisions)),
     ]
 }
 
@@ -264,6 +265,24 @@ fn counting(question: Question, collisions: Collisions) -> Result<Cost> {
         // Those of a block are neighbours: 4 for one of 8 words, 2 for 4.
         lines: cost.hashes.map_or(cost.lines, |words| words.div_ceil(2)),
         ..cost
+    })
+}
+
+/// The ribbon of keys that are all known.
+fn fixed(question: Question, collisions: Collisions) -> Result<Cost> {
+    solved(question, collisions, |items, error| {
+        let plan = sizing::static_for(items, error, collisions)?;
+        // A word a column of two blocks side by side, and one of thresholds.
+        let lines = (plan.columns.ceil() * 2.0 / 8.0).ceil() + 1.0;
+        Ok(Cost {
+            items,
+            bits: plan.bits,
+            error: plan.error,
+            regions: None,
+            hashes: None,
+            lines: u32::try_from(whole(lines)).unwrap_or(u32::MAX),
+            stages: None,
+        })
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod classic;
 mod counting;
+mod fixed;
 mod growable;
 mod packet;
 mod split;
