@@ -54,6 +54,10 @@ impl<'a> Cursor<'a> {
         Ok(u8::from_le_bytes(self.array()?))
     }
 
+    pub(crate) fn u16_be(&mut self) -> Result<u16> {
+        Ok(u16::from_be_bytes(self.array()?))
+    }
+
     pub(crate) fn u32_le(&mut self) -> Result<u32> {
         Ok(u32::from_le_bytes(self.array()?))
     }

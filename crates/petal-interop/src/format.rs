@@ -29,6 +29,7 @@ use crate::rbloom::{Rbloom, RbloomHash};
 use crate::redisbloom::{self, RedisBloom};
 use crate::sbbf::{self, Sbbf};
 use crate::spark::{self, Spark, SparkVersion};
+use crate::squid::{self, Squid};
 
 /// A system whose filters are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,6 +55,8 @@ pub enum Format {
     PybloomLive,
     /// `pyprobables` of Python.
     Pyprobables,
+    /// The cache digest of Squid.
+    Squid,
     /// `rbloom` of Python: not recognised, since its files say nothing.
     Rbloom,
     /// The raw bits of a [`ClassicProgram`]: not recognised.
@@ -62,7 +65,7 @@ pub enum Format {
 
 impl Format {
     /// All of them, in the order in which a file is tried.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Parquet,
         Self::Guava,
         Self::Spark,
@@ -73,6 +76,7 @@ impl Format {
         Self::Npm,
         Self::PybloomLive,
         Self::Pyprobables,
+        Self::Squid,
         Self::Rbloom,
         Self::Classic,
     ];
@@ -91,6 +95,7 @@ impl Format {
             Self::Npm => "npm",
             Self::PybloomLive => "pybloom-live",
             Self::Pyprobables => "pyprobables",
+            Self::Squid => "squid",
             Self::Rbloom => "rbloom",
             Self::Classic => "classic",
         }
@@ -113,6 +118,7 @@ impl Format {
             Self::Npm => "XXH64 under two seeds, cut to 32 bits",
             Self::PybloomLive => "XXH3 or SHA, salted, into slices",
             Self::Pyprobables => "FNV-1a with a start of its own for each position",
+            Self::Squid => "MD5 of a method and a URL",
             Self::Rbloom => "a hash of the user's choice and a generator of 128 bits",
             Self::Classic => "the hashes of one program",
         }
@@ -271,6 +277,7 @@ pub fn recognise(bytes: &[u8]) -> Option<Format> {
             pybloom_live::recognise(bytes) || pybloom_live::recognise_scalable(bytes)
         }
         Format::Pyprobables => pyprobables::recognise(bytes).is_some(),
+        Format::Squid => squid::recognise(bytes),
         Format::Rbloom | Format::Classic => false,
     })
 }
@@ -299,6 +306,7 @@ pub fn create(
         Format::Npm => Box::new(Npm::create(items, error)?),
         Format::PybloomLive => Box::new(PybloomLive::new(items, error)?),
         Format::Pyprobables => Box::new(Pyprobables::new(items, error)?),
+        Format::Squid => Box::new(Squid::create(items, error)?),
         Format::Rbloom => Box::new(Rbloom::new(options.hash()?, items, error)?),
         Format::Classic => Box::new(ClassicFilter::new(options.program()?)?),
         Format::Poppy => {
@@ -416,6 +424,7 @@ pub fn read(bytes: Vec<u8>, options: &ReadOptions) -> Result<Box<dyn ForeignFilt
             Some(Variant::Expanding) => Box::new(PyprobablesExpanding::decode(&bytes)?),
             Some(Variant::Bloom) | None => Box::new(Pyprobables::decode(bytes)?),
         },
+        Format::Squid => Box::new(Squid::decode(bytes)?),
         Format::Rbloom => Box::new(Rbloom::decode(bytes, options.hash()?)?),
         Format::Classic => {
             let program = options.program()?;

@@ -57,6 +57,7 @@ mod redisbloom;
 mod sbbf;
 mod sizing;
 mod spark;
+mod squid;
 
 pub use bits_and_blooms::BitsAndBlooms;
 pub use classic::{
@@ -79,3 +80,4 @@ pub use rbloom::{Rbloom, RbloomHash};
 pub use redisbloom::{MAX_CHUNK, RedisBloom};
 pub use sbbf::Sbbf;
 pub use spark::{Spark, SparkVersion};
+pub use squid::Squid;

@@ -154,6 +154,7 @@ fn of(
                     "join_a" => 0..100,
                     "join_b" | "pyarrow_2rg_zstd_rg1_s" => 100..200,
                     "pyarrow_2rg_zstd_rg0_s" => 0..100,
+                    "store_digest" => 0..150,
                     _ => 0..200,
                 },
                 options: options.clone(),
@@ -205,6 +206,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         of("pybloom_live", &[".bloom", ".bloom.gz"], found(), text),
         of("rbloom", &[".bloom"], rbloom(RbloomHash::Xxh64), text),
         of("parquet", &[".bloom"], found(), of_column),
+        of("squid", &[".bin"], found(), text),
     ]
     .into_iter()
     .flatten()

@@ -4,7 +4,7 @@ use petal_interop::{
     BitsAndBlooms, Dcso, Encoding, Error, ForeignFilter, ForeignKey, Format, Guava, GuavaStrategy,
     MAX_CHUNK, Npm, NpmCounting, NpmPartitioned, PybloomLive, Pyprobables, PyprobablesCounting,
     PyprobablesExpanding, Rbloom, RbloomHash, ReadOptions, RedisBloom, Sbbf, ScalablePybloomLive,
-    Spark, SparkVersion, read,
+    Spark, SparkVersion, Squid, read,
 };
 
 use crate::support::{Sample, folder, lines, rows, samples};
@@ -374,6 +374,37 @@ fn a_file_of_rbloom_needs_its_hash() {
     let bytes = (&bytes as &dyn ForeignFilter).to_bytes().unwrap();
     let error = read(bytes, &ReadOptions::new().format(Format::Rbloom)).unwrap_err();
     assert!(error.to_string().contains("which hash"), "{error}");
+}
+
+/// Squid adds objects of its own, so that the file cannot be made again.
+#[test]
+fn a_digest_of_squid_has_the_bits_of_its_members() {
+    let sample = samples().into_iter().find(|s| s.system == "squid").unwrap();
+    let theirs = sample.open();
+    let parameters = theirs.parameters();
+    let items = parameters.items.unwrap();
+    assert_eq!((items, parameters.bits), (202, 127 * 8));
+    assert_eq!(theirs.count().map(|count| count.keys), Some(201));
+    let mut ours = Squid::new(items, 5).unwrap();
+    fill(&mut ours, &sample);
+    assert_eq!(ours.count().map(|count| count.keys), Some(150));
+    let set = |filter: &dyn ForeignFilter| filter.fill() * parameters.bits as f64;
+    let (few, all) = (set(&ours), set(&*theirs));
+    assert!((all - few).round() <= 51.0 * 4.0, "{few} of {all}");
+    ours.union_with(&*theirs).unwrap();
+    let (bytes, expected) = (
+        (&ours as &dyn ForeignFilter).to_bytes().unwrap(),
+        sample.bytes(),
+    );
+    // All but the count.
+    assert_eq!(bytes[..8], expected[..8]);
+    assert_eq!(bytes[12..], expected[12..]);
+
+    assert_eq!(Squid::create(1000, 0.1).unwrap().parameters().bits, 5000);
+    assert!(Squid::create(1000, 1e-9).is_err());
+    for (items, bits) in [(0, 5), (10, 0), (1 << 40, 5), (u64::MAX, 255)] {
+        assert!(Squid::new(items, bits).is_err(), "{items} {bits}");
+    }
 }
 
 #[test]

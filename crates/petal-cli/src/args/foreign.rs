@@ -13,7 +13,7 @@ use super::{RecordArgs, RunArgs};
 #[command(next_help_heading = "Filters of other systems")]
 pub(crate) struct ForeignArgs {
     /// Whose file the filters are, where it cannot be told by looking: guava, spark, dcso,
-    /// poppy, bits-and-blooms, redisbloom, parquet, npm, pybloom-live, pyprobables, rbloom
+    /// poppy, bits-and-blooms, redisbloom, parquet, npm, pybloom-live, pyprobables, squid, rbloom
     /// or classic.
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<Format>,
