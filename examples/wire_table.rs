@@ -16,7 +16,6 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::Instant;
 
 use petal::sizing::{self, Collisions};
 use petal::{
@@ -41,8 +40,6 @@ struct Row {
     measured: f64,
     /// The error of the very filter.
     error: f64,
-    /// Nanoseconds a bit in memory to pack and to unpack.
-    times: Option<(f64, f64)>,
 }
 
 /// The keys, and what is asked of a filter of them.
@@ -85,26 +82,18 @@ impl Case {
             formula,
             measured: self.bits(filter.to_bytes()?.len() as u64),
             error: filter.error_now(),
-            times: None,
         })
     }
 
     /// The row of a filter that is packed; it comes back as it was.
     fn packed(&self, name: &str, filter: &AnyFilter, formula: Option<f64>) -> Outcome<Row> {
-        let started = Instant::now();
         let bytes = wire::pack(filter)?;
-        let packed = started.elapsed();
-        let started = Instant::now();
         let back = wire::unpack(&bytes, None)?;
-        let unpacked = started.elapsed();
         if back.to_bytes()? != filter.to_bytes()? {
             return Err(format!("{name}: another filter came back").into());
         }
-        let bits = filter.bytes() as f64 * 8.0;
-        let nanoseconds = |time: std::time::Duration| time.as_secs_f64() * 1e9 / bits;
         Ok(Row {
             measured: self.bits(bytes.len() as u64),
-            times: Some((nanoseconds(packed), nanoseconds(unpacked))),
             ..self.row(name, filter, formula)?
         })
     }
@@ -165,7 +154,6 @@ impl Case {
             formula: Some(bound),
             measured: bound,
             error: self.error,
-            times: None,
         });
         Ok(rows)
     }
@@ -180,19 +168,16 @@ fn table(keys: u64, seed: u64, out: &mut impl Write) -> Outcome<()> {
         writeln!(out, "{keys} keys at {name}: bits a key\n")?;
         writeln!(
             out,
-            "{:<28}{:>10}{:>10}{:>10}{:>11}{:>18}",
-            "form", "memory", "formula", "sent", "error", "ns/bit in, out"
+            "{:<28}{:>10}{:>10}{:>10}{:>11}",
+            "form", "memory", "formula", "sent", "error"
         )?;
         for row in rows {
             let formula = row
                 .formula
                 .map_or_else(|| "-".to_owned(), |bits| format!("{bits:.3}"));
-            let times = row.times.map_or_else(String::new, |(pack, unpack)| {
-                format!("{pack:.2}, {unpack:.2}")
-            });
             writeln!(
                 out,
-                "{:<28}{:>10.2}{formula:>10}{:>10.3}{:>11.2e}{times:>18}",
+                "{:<28}{:>10.2}{formula:>10}{:>10.3}{:>11.2e}",
                 row.name, row.memory, row.measured, row.error
             )?;
         }
@@ -268,6 +253,16 @@ mod tests {
             assert!(of("shrunk and packed") < of("raw, split blocks") * 1.02);
             assert!(of("static") < of("packed, classic, k = 1"));
         }
+    }
+
+    #[test]
+    fn the_page_has_what_is_printed() {
+        let (keys, seed) = options(std::iter::empty()).unwrap();
+        let mut printed = Vec::new();
+        table(keys, seed, &mut printed).unwrap();
+        let printed = String::from_utf8(printed).unwrap();
+        let page = include_str!("../docs/wire.md");
+        assert!(page.contains(printed.trim_end()), "{printed}");
     }
 
     #[test]
