@@ -91,8 +91,8 @@ pub use deletable::{Deletable, DeletableFilter};
 pub use digest_set::DigestSet;
 pub use error::{Error, FormatError, Result};
 pub use format::{
-    FileInfo, HasherRecord, MappedGeometry, MappedWriter, Measure, Shape, StageRecord,
-    VERSION as FORMAT_VERSION, inspect, measure, verify,
+    Assembly, FileAssembly, FileInfo, HasherRecord, MappedGeometry, MappedWriter, Measure, Shape,
+    StageRecord, VERSION as FORMAT_VERSION, inspect, measure, verify,
 };
 pub use geometry::deletable::DeletableGeometry;
 pub use geometry::window::WindowGeometry;

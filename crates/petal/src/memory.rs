@@ -50,6 +50,14 @@ pub fn peak_resident() -> Option<u64> {
     field(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }
 
+/// From now on the bits of large filters come from the program's global
+/// allocator, as those of small ones do, and not from mappings of their own: for
+/// a program that counts or limits what it allocates. There are then no pages
+/// of 2 MiB, and fresh memory is only as lazy as the allocator's.
+pub fn use_global_allocator() {
+    crate::words::use_global_allocator();
+}
+
 /// Sizes below this are tried without asking for the limits first.
 const SMALL: u64 = 64 << 20;
 

@@ -5,13 +5,15 @@
 //!
 //! Owned words start at a cache line. Large ones are anonymous mappings: the
 //! system hands out zeroed pages as they are touched, and pages of 2 MiB
-//! where it can. Words in files are little-endian; a big-endian machine
+//! where it can. A program that counts its memory by its allocator gets them
+//! from there instead. Words in files are little-endian; a big-endian machine
 //! copies them.
 
 use std::fmt;
 use std::fs::File;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(all(loom, test))]
 pub(crate) use loom::sync::atomic::AtomicU64;
@@ -26,10 +28,22 @@ use crate::error::{Error, Result};
 /// cleared sooner than the system hands out pages of 4 KiB one by one.
 const MAP_FROM_BYTES: u64 = 2 << 20;
 
+/// Whether large owned words come from the global allocator as well.
+static FROM_ALLOCATOR: AtomicBool = AtomicBool::new(false);
+
+/// [`crate::memory::use_global_allocator`]
+pub(crate) fn use_global_allocator() {
+    FROM_ALLOCATOR.store(true, Ordering::Relaxed);
+}
+
 /// One cache line, so that a heap vector of them is aligned to it.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u64; 8]);
+
+// SAFETY: a line is eight integers, for which all zero bits are a value.
+#[expect(unsafe_code, reason = "zeroed memory from the allocator")]
+unsafe impl bytemuck::Zeroable for Line {}
 
 /// A run of 64-bit words and whatever keeps them alive.
 pub(crate) struct Words {
@@ -91,11 +105,9 @@ impl Words {
             available: None,
         };
         let len = usize::try_from(count).map_err(|_| refused())?;
-        if bytes < MAP_FROM_BYTES {
-            let lines = len.div_ceil(8);
-            let mut heap: Vec<Line> = Vec::new();
-            heap.try_reserve_exact(lines).map_err(|_| refused())?;
-            heap.resize(lines, Line([0; 8]));
+        if bytes < MAP_FROM_BYTES || FROM_ALLOCATOR.load(Ordering::Relaxed) {
+            let mut heap: Vec<Line> =
+                bytemuck::allocation::try_zeroed_vec(len.div_ceil(8)).map_err(|()| refused())?;
             let first = NonNull::from(heap.as_mut_slice()).cast();
             return Ok(Self::of(first, len, Owner::Heap(heap)));
         }
@@ -361,6 +373,21 @@ mod tests {
             words.get_mut().unwrap().fill(7);
             assert!(words.get().iter().all(|&word| word == 7));
         }
+    }
+
+    #[test]
+    fn large_words_come_from_the_allocator_if_that_is_asked_for() {
+        let count = 1 << 18;
+        assert!(matches!(
+            Words::zeroed(count).unwrap().owner,
+            Owner::Anonymous(_)
+        ));
+        use_global_allocator();
+        let words = Words::zeroed(count).unwrap();
+        FROM_ALLOCATOR.store(false, Ordering::Relaxed);
+        assert!(matches!(words.owner, Owner::Heap(_)));
+        assert_eq!(words.get().as_ptr().addr() % 64, 0);
+        assert!(words.get().iter().all(|&word| word == 0));
     }
 
     #[test]

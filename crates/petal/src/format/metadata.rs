@@ -19,6 +19,10 @@ const GROWTH: u16 = 2;
 const LABEL: u16 = 3;
 const ATTACHMENT: u16 = 4;
 const WINDOW: u16 = 6;
+const GROWTH_FACTOR: u16 = 7;
+
+/// The growth factor of files that do not mention it.
+const DOUBLING: u32 = 2;
 
 /// Set for a field without which the answers would be wrong.
 const MUST_UNDERSTAND: u8 = 1;
@@ -69,6 +73,11 @@ pub(super) fn encode(
     }
     if let Some(growth) = growth {
         push(&mut bytes, GROWTH, MUST_UNDERSTAND, &[&growth.encode()]);
+        let factor = growth.plan.factor();
+        if factor != DOUBLING {
+            let content = factor.to_le_bytes();
+            push(&mut bytes, GROWTH_FACTOR, MUST_UNDERSTAND, &[&content]);
+        }
     }
     if let Some(window) = window {
         push(
@@ -132,6 +141,7 @@ impl Metadata {
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let mut metadata = Self::default();
         let mut normalised = false;
+        let mut factor = None;
         let mut cursor = Cursor::new("metadata", bytes);
         while cursor.left() > 0 {
             let tag = cursor.u16()?;
@@ -154,6 +164,16 @@ impl Metadata {
                 GROWTH => {
                     once("growth", metadata.growth.is_some())?;
                     metadata.growth = Some(Growth::decode(content)?);
+                }
+                GROWTH_FACTOR => {
+                    once("growth factor", factor.is_some())?;
+                    let mut content = Cursor::new("growth factor", content);
+                    let read = content.u32()?;
+                    if read == DOUBLING || content.left() > 0 {
+                        let expected = "four bytes, left out for a factor of 2";
+                        return Err(field("growth factor", read, expected).into());
+                    }
+                    factor = Some(read);
                 }
                 WINDOW => {
                     once("window", metadata.window.is_some())?;
@@ -180,6 +200,12 @@ impl Metadata {
                     bytes: content.to_vec(),
                 }),
             }
+        }
+        if let Some(factor) = factor {
+            let growth = metadata.growth.as_mut().ok_or_else(growth_missing)?;
+            let plan = growth.plan.with_factor(factor);
+            growth.plan =
+                plan.map_err(|error| field("growth factor", "an impossible plan", error))?;
         }
         Ok(metadata)
     }

@@ -11,6 +11,7 @@
 //! * `checksum`: the sums over the payload.
 //! * `source`, `read`: opening, inspecting and verifying.
 //! * `contents`, `write`: saving.
+//! * `pieces`: a filter in pieces, for those who have no file.
 //! * `mapped`: writing in place, crash-safe.
 //! * `image`: a file in memory whose keys need not be known, for [`crate::wire`].
 
@@ -23,6 +24,7 @@ mod info;
 mod mapped;
 mod metadata;
 mod payload;
+mod pieces;
 mod read;
 mod sections;
 mod source;
@@ -38,6 +40,7 @@ pub(crate) use image::{FIELDS, Image, Parts, Shell, read_file};
 pub use info::{FileInfo, Shape};
 pub use mapped::{MappedGeometry, MappedWriter};
 pub use metadata::StageRecord;
+pub use pieces::{Assembly, FileAssembly};
 pub use read::{Measure, inspect, measure, verify};
 
 /// First bytes of a packed filter or a delta: see [`crate::wire`].

@@ -19,7 +19,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    const fn end(self) -> u64 {
+    pub(super) const fn end(self) -> u64 {
         self.offset + self.words * 8
     }
 }

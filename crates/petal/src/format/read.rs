@@ -304,7 +304,7 @@ impl Front {
     }
 
     /// The hasher of a clean file, by the secret if one is needed.
-    fn unlock(&self, secret: Option<&Secret>) -> Result<KeyHasher> {
+    pub(super) fn unlock(&self, secret: Option<&Secret>) -> Result<KeyHasher> {
         self.refuse_dirty()?;
         self.header.hasher.hasher(secret)
     }

@@ -73,9 +73,9 @@ impl<K: KeyKind, F: Stored> Typed<K, F> {
 }
 
 /// All of a file but the payload's sums: known without reading the words.
-struct Plan {
+pub(super) struct Plan {
     metadata: Vec<u8>,
-    sections: Sections,
+    pub(super) sections: Sections,
 }
 
 /// All of a file but the payload.
@@ -88,7 +88,7 @@ pub(super) struct Frame {
 }
 
 impl Contents<'_> {
-    fn plan(&self) -> Result<Plan> {
+    pub(super) fn plan(&self) -> Result<Plan> {
         let metadata = metadata::encode(self.about, self.growth.as_ref(), self.window)?;
         let runs = Runs::new(&self.geometry, self.growth.as_ref())?;
         let sections = Sections::new(metadata.len() as u64, runs.len())
@@ -102,7 +102,7 @@ impl Contents<'_> {
     }
 
     /// Everything but the payload, once its sums are known.
-    fn front(&self, plan: &Plan, table_sum: u64) -> Result<Vec<u8>> {
+    pub(super) fn front(&self, plan: &Plan, table_sum: u64) -> Result<Vec<u8>> {
         let about = self.about;
         let header = Header {
             dirty: false,

@@ -1,7 +1,7 @@
 //! The stages of a filter that grows.
 //!
 //! Owns how the error of a [`GrowthPlan`] is shared out among stages that
-//! double, so that all of them together never pass it. The geometry of a
+//! double (or grow by another factor), so that all of them together never pass it. The geometry of a
 //! stage is [`super::split_for`]'s, the chain of filters the growable
 //! filter's.
 //!
@@ -35,11 +35,18 @@ const BELOW_CEILING: f64 = 0.9;
 /// 0.6 is never more than a third of a bit from the best of the three.
 const PAST_RATIO: f64 = 0.6;
 
+/// Each stage is for so many times the keys of the one before.
+const DOUBLING: u32 = 2;
+
+/// Most stages up to a ceiling: a small factor and a far ceiling need more.
+const MAX_STAGES: u32 = 1000;
+
 /// How a growing filter shares out its error among stages, each for twice
-/// the keys of the one before.
+/// the keys of the one before, or another multiple of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GrowthPlan {
     first: u64,
+    factor: u32,
     error: f64,
     ceiling: Option<Ceiling>,
 }
@@ -66,9 +73,29 @@ impl GrowthPlan {
         }
         Ok(Self {
             first,
+            factor: DOUBLING,
             error,
             ceiling: None,
         })
+    }
+
+    /// The same for stages that are each `factor` times as large as the one
+    /// before. With 1 all are equal: a question then soon asks many stages, and
+    /// their shares of the error get small.
+    ///
+    /// # Errors
+    /// If `factor` is 0 or above [`Self::MAX_FACTOR`], or with this factor
+    /// there are too many stages up to the ceiling or the error is too small to be
+    /// shared among them.
+    pub fn with_factor(self, factor: u32) -> Result<Self> {
+        if factor == 0 || factor > Self::MAX_FACTOR {
+            let expected = format!("use 1 to {}", Self::MAX_FACTOR);
+            return Err(Error::parameter("growth factor", factor, expected));
+        }
+        match self.ceiling {
+            None => Ok(Self { factor, ..self }),
+            Some(ceiling) => Self::to_ceiling(self.first, ceiling.items, self.error, factor),
+        }
     }
 
     /// Growth from `first` keys to about `ceiling`. Stage `i` is for
@@ -82,6 +109,10 @@ impl GrowthPlan {
     /// `error` is not below 1 or is too small to be shared (the text names
     /// the least, at most 10^-10).
     pub fn ceiling(first: u64, ceiling: u64, error: f64) -> Result<Self> {
+        Self::to_ceiling(first, ceiling, error, DOUBLING)
+    }
+
+    fn to_ceiling(first: u64, ceiling: u64, error: f64, factor: u32) -> Result<Self> {
         check_items(first)?;
         check_items(ceiling)?;
         check_error(error)?;
@@ -99,8 +130,15 @@ impl GrowthPlan {
         let mut left = ceiling;
         while left - nominal.min(left) > nominal / 2 {
             left -= nominal;
-            nominal *= 2;
+            nominal = nominal.saturating_mul(factor.into());
             stages += 1;
+            if stages > MAX_STAGES {
+                return Err(Error::parameter(
+                    "ceiling",
+                    ceiling,
+                    format!("more than {MAX_STAGES} stages: start larger or grow faster"),
+                ));
+            }
         }
         // Half of the shared part for what every stage gets at least.
         let least = 2.0 * MIN_ERROR * f64::from(stages) / BELOW_CEILING;
@@ -110,6 +148,7 @@ impl GrowthPlan {
         }
         Ok(Self {
             first,
+            factor,
             error,
             ceiling: Some(Ceiling {
                 items: ceiling,
@@ -122,6 +161,16 @@ impl GrowthPlan {
     #[must_use]
     pub const fn first(self) -> u64 {
         self.first
+    }
+
+    /// Largest growth factor.
+    pub const MAX_FACTOR: u32 = 1 << 16;
+
+    /// Keys of a stage as a multiple of those of the stage before: 2 unless
+    /// [`Self::with_factor`] said otherwise.
+    #[must_use]
+    pub const fn factor(self) -> u32 {
+        self.factor
     }
 
     /// The most that all stages together may err.
@@ -143,17 +192,15 @@ impl GrowthPlan {
     /// Where growth ends: if the stages up to this one are for more than
     /// [`MAX_ITEMS`] keys, or its error would be below [`MIN_ERROR`].
     pub fn stage(self, index: u32) -> Result<Promise> {
-        let first = u128::from(self.first);
-        // Keys of all earlier stages if none is cut short by the ceiling.
-        let before = 1u128
-            .checked_shl(index)
-            .filter(|_| index < 64)
-            .map(|power| first * (power - 1));
-        let nominal = before.map(|before| before + first);
+        // Keys of this stage, and of all earlier ones, if none is cut short by the ceiling.
+        let nominal = self.nominal(index);
+        let before = nominal.and_then(|_| self.nominal_before(index));
         let (items, before, error) = match (self.ceiling, before, nominal) {
             (_, None, _) | (_, _, None) => return Err(self.at_its_end(index)),
             (None, Some(before), Some(items)) => {
-                let error = self.error * OPEN_SHARE * OPEN_RATIO.powi(index as i32);
+                let error = self.error
+                    * OPEN_SHARE
+                    * OPEN_RATIO.powi(i32::try_from(index).unwrap_or(i32::MAX));
                 (items, before, error)
             }
             (Some(ceiling), Some(before), Some(nominal)) if index < ceiling.stages => {
@@ -168,9 +215,10 @@ impl GrowthPlan {
                 let error = MIN_ERROR + shared * (items as f64 / all as f64);
                 (items, before, error)
             }
-            (Some(ceiling), Some(_), Some(items)) => {
+            (Some(ceiling), Some(before), Some(items)) => {
                 let past = index - ceiling.stages;
-                let before = u128::from(ceiling.items) + (items - (first << ceiling.stages));
+                let below = self.nominal_before(ceiling.stages).unwrap_or(0);
+                let before = u128::from(ceiling.items) + (before - below);
                 let share = (1.0 - PAST_RATIO) * PAST_RATIO.powi(past as i32);
                 (items, before, self.error * (1.0 - BELOW_CEILING) * share)
             }
@@ -182,6 +230,23 @@ impl GrowthPlan {
                 Ok(Promise { items, error })
             }
             _ => Err(self.at_its_end(index)),
+        }
+    }
+
+    /// Keys of stage `index` if the ceiling does not cut it short; `None` far
+    /// beyond what a plan can have.
+    fn nominal(self, index: u32) -> Option<u128> {
+        let power = u128::from(self.factor).checked_pow(index)?;
+        u128::from(self.first).checked_mul(power)
+    }
+
+    /// The same of all stages before it.
+    fn nominal_before(self, index: u32) -> Option<u128> {
+        match self.factor {
+            1 => u128::from(self.first).checked_mul(index.into()),
+            factor => {
+                Some((self.nominal(index)? - u128::from(self.first)) / u128::from(factor - 1))
+            }
         }
     }
 

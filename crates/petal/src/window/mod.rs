@@ -352,6 +352,21 @@ impl Window {
         Ok(())
     }
 
+    /// Whether keys may be in the window as it will be at a time from now on, for a
+    /// batch: as [`crate::Contains::contains_digests`]. Changes nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn contains_digests_at(&self, digests: &Digests, now: u64, mask: &mut [u64]) -> Result<()> {
+        self.origin().accept(digests.origin())?;
+        let mask = clear_mask(mask, digests.len())?;
+        let wanted = self.ring.answered_at(self.ring.state().now.max(now));
+        for (i, &digest) in digests.bits().iter().enumerate() {
+            mask[i / 64] |= u64::from(self.find(digest, wanted) != 0) << (i % 64);
+        }
+        Ok(())
+    }
+
     /// Inserts at a time.
     fn insert_bits_at(&mut self, digest: u64, time: u64) -> Result<bool> {
         self.ring.advance(time);

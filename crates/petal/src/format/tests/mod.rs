@@ -5,6 +5,7 @@ mod golden;
 mod hostile;
 mod large;
 mod mapped;
+mod pieces;
 mod spec;
 
 use std::fs;

@@ -49,12 +49,18 @@ proptest! {
         factor in 1.0f64..5000.0,
         error in 1e-9f64..0.9,
         open: bool,
+        by in prop_oneof![Just(2u32), 1u32..10, 1u32..70_000],
     ) {
         let ceiling = rounded(first as f64 * factor);
         let plan = if open {
             GrowthPlan::open(first, error).unwrap()
         } else {
             GrowthPlan::ceiling(first, ceiling.min(MAX_ITEMS), error).unwrap()
+        };
+        let Ok(plan) = plan.with_factor(by) else {
+            // Refused are absurd factors, and too many stages up to a ceiling.
+            prop_assert!(by > GrowthPlan::MAX_FACTOR || (by == 1 && !open));
+            return Ok(());
         };
         let mut sum = 0.0;
         let mut items = 0;
@@ -66,11 +72,12 @@ proptest! {
             items += stage.items;
             if plan.declared_ceiling() == Some(items) {
                 // The last stage below the ceiling takes what is left.
-                prop_assert!(stage.items > nominal / 4 && stage.items / 3 <= nominal / 2 + 1);
+                prop_assert!(stage.items / 3 <= nominal / 2 + 1);
+                prop_assert!(by > 2 || stage.items > nominal / 4);
             } else {
                 prop_assert_eq!(stage.items, nominal);
             }
-            nominal *= 2;
+            nominal = nominal.saturating_mul(by.into());
             index += 1;
         }
         prop_assert!(sum <= error, "{} stages sum up to {}", index, sum);
@@ -79,7 +86,7 @@ proptest! {
             prop_assert!(items >= ceiling);
         }
         // The end is an end, however far one asks.
-        for far in [index, index + 1, 63, 64, 200, u32::MAX] {
+        for far in [index, index + 1, index + 63, index + 200, u32::MAX] {
             prop_assert!(plan.stage(far).is_err());
         }
     }
