@@ -77,7 +77,7 @@ pub use poppy::Poppy;
 pub use pybloom_live::{PybloomLive, ScalablePybloomLive};
 pub use pyprobables::{Pyprobables, PyprobablesCounting, PyprobablesExpanding};
 pub use rbloom::{Rbloom, RbloomHash};
-pub use redisbloom::{MAX_CHUNK, RedisBloom};
+pub use redisbloom::{Loader as RedisBloomLoader, MAX_CHUNK, RedisBloom};
 pub use sbbf::Sbbf;
 pub use spark::{Spark, SparkVersion};
 pub use squid::Squid;

@@ -8,9 +8,13 @@
 //!
 //! Source: RedisBloom's `sb.c`, `bloom.c`, `contrib/MurmurHash2.c`.
 
+mod loader;
+
+pub use loader::Loader;
+
 use std::io::Write;
 
-use crate::bits::{BitArray, Order, put, reserve};
+use crate::bits::{BitArray, Order, put};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::filter::{
@@ -132,6 +136,20 @@ impl Link {
     }
 }
 
+/// [`RedisBloom::piece`]
+fn piece_of(links: &[Link], mut offset: u64, most: usize) -> &[u8] {
+    for link in links {
+        let bytes = link.bits.as_bytes();
+        match usize::try_from(offset) {
+            Ok(start) if start < bytes.len() => {
+                return &bytes[start..bytes.len().min(start.saturating_add(most))];
+            }
+            _ => offset -= bytes.len() as u64,
+        }
+    }
+    &[]
+}
+
 /// Positions for so many bits an entry.
 fn hashes(bits_per_entry: f64) -> Result<u64> {
     check_positions(FORMAT, truncate((LN_2 * bits_per_entry).ceil()))
@@ -220,7 +238,16 @@ impl RedisBloom {
         Ok(())
     }
 
-    fn header(&self) -> Vec<u8> {
+    /// Bytes of the bit arrays from an offset on, links counted one after
+    /// another: up to `most` of them, of one link alone. Empty at the end.
+    #[must_use]
+    pub fn piece(&self, offset: u64, most: usize) -> &[u8] {
+        piece_of(&self.links, offset, most)
+    }
+
+    /// The bytes of the first pair, whose iterator is 1.
+    #[must_use]
+    pub fn header(&self) -> Vec<u8> {
         let mut header = Vec::new();
         header.extend(self.size.to_le_bytes());
         // A header of a file counts its links in 32 bits, and growth doubles them.
@@ -262,65 +289,56 @@ impl RedisBloom {
         if iterator != 1 {
             return Err(Error::field(FORMAT, "first iterator", iterator, "1"));
         }
-        let (mut chain, sizes) = Self::decode_header(cursor.take(len)?, cursor.left())?;
-        let mut links = chain.links.iter_mut().zip(sizes);
-        let mut current = links.next();
-        let mut filled: Vec<u8> = Vec::new();
-        let mut offset = 0u64;
-        let mut longest = 0;
+        let mut loader = Loader::of_file(cursor.take(len)?, cursor.left())?;
         loop {
             let (iterator, len) = (cursor.u64_le()?, cursor.u64_le()?);
             let piece = cursor.take(len)?;
             if iterator == 0 {
                 break;
             }
-            // What came is in the file, so the sum does not overflow.
-            offset += len;
-            if len == 0 || iterator != offset + 1 {
-                return Err(Error::field(
-                    FORMAT,
-                    "iterator",
-                    iterator,
-                    format!("{}, and bytes with it", offset + 1),
-                ));
-            }
-            longest = longest.max(len);
-            let Some((link, size)) = current.as_mut() else {
-                return Err(Error::field(
-                    FORMAT,
-                    "chunks",
-                    "too many",
-                    "as in the header",
-                ));
-            };
-            if filled.is_empty() {
-                filled = reserve(*size)?;
-            }
-            if filled.len() as u64 + len > *size {
-                return Err(Error::field(
-                    FORMAT,
-                    "length of a chunk",
-                    len,
-                    "no more than is left of its link",
-                ));
-            }
-            filled.extend_from_slice(piece);
-            if filled.len() as u64 == *size {
-                let (end, bytes) = (filled.len(), std::mem::take(&mut filled));
-                link.bits = BitArray::of_file(bytes, 0, end, Order::Lsb);
-                current = links.next();
-            }
-        }
-        if current.is_some() {
-            return Err(Error::field(
-                FORMAT,
-                "chunks",
-                "too few",
-                "as in the header",
-            ));
+            loader.push(iterator, piece)?;
         }
         cursor.end()?;
-        Ok(chain.chunked(longest))
+        loader.finish()
+    }
+
+    /// Bytes of all bit arrays.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let bits = self.links.iter().map(|link| link.bits.room());
+        bits.fold(0, u64::saturating_add) / 8
+    }
+
+    /// Times as many keys in each link as in the one before; `None` if the chain
+    /// does not grow.
+    #[must_use]
+    pub const fn growth(&self) -> Option<u32> {
+        if self.options & (NO_SCALING | ENTRIES_ARE_BITS) != 0 || self.growth == 0 {
+            return None;
+        }
+        Some(self.growth)
+    }
+
+    /// How many more keys fit before a link is added, or none is taken.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        let room = |link: &Link| link.entries.saturating_sub(link.size);
+        self.links.last().map_or(0, room)
+    }
+
+    /// Bytes that the next link will take: `None` if the chain does not grow.
+    #[must_use]
+    pub fn next_link_bytes(&self) -> Option<u64> {
+        let (growth, last) = (self.growth()?, self.links.last()?);
+        let bits_per_entry = -(last.error * TIGHTENING).ln() / LN_2_SQUARED;
+        let bits = last.entries as f64 * f64::from(growth) * bits_per_entry;
+        // Rounded to a power of two it may be twice as many.
+        let rounded = if self.options & NO_ROUND != 0 { 1 } else { 2 };
+        Some(
+            truncate(bits / 8.0)
+                .saturating_mul(rounded)
+                .saturating_add(8),
+        )
     }
 
     /// The chain with empty links, and the bytes of each. `left` bytes follow.
