@@ -1,0 +1,64 @@
+//! Bloom and deletable filters as a module of Redis and Valkey.
+//!
+//! One library that Redis from 6.2 and Valkey from 8.1 on load: the `BF.*` and
+//! `CF.*` commands of RedisBloom on the filters of `petal`, and some of its own.
+//! `docs/redis.md` is for its users. Imports point down this list:
+//!
+//! * `commands/`: each command, and the table of them.
+//! * `bloom/`, `cuckoo/`: what keys hold.
+//! * `load`, `frame`: a filter that comes in chunks; the chunks of a dump.
+//! * `keys`: items to digests.
+//! * `engine/`: the server, and all `unsafe`.
+//! * `config`, `numbers`: settings; numbers in arguments.
+
+mod bloom;
+mod commands;
+mod config;
+mod cuckoo;
+mod engine;
+mod frame;
+mod keys;
+mod load;
+mod numbers;
+
+use crate::engine::Call;
+use crate::engine::register::Server;
+
+/// Loads the module, with its arguments.
+fn load(server: &Server, arguments: &Call<'_>) -> Result<(), String> {
+    let arguments: Vec<&[u8]> = arguments.args(0).collect();
+    config::take_arguments(&arguments)?;
+    // What filters take is counted by the server, and bounded by its maxmemory.
+    petal::memory::use_global_allocator();
+    server.handle_read_errors();
+    server.data_type::<bloom::BloomKey>()?;
+    server.data_type::<cuckoo::CuckooKey>()?;
+    let categories = server.category(c"bloom") & server.category(c"cuckoo");
+    if !categories {
+        server.log("petal: the server has no access categories of modules: @bloom and @cuckoo are left out");
+    }
+    for command in commands::COMMANDS {
+        server.command(command, categories)?;
+    }
+    register_settings(server);
+    server.info();
+    Ok(())
+}
+
+/// Registers the settings: under their own names where the server allows that, as
+/// RedisBloom's are, else under the module's. The first one finds out.
+fn register_settings(server: &Server) {
+    let mut numbers = config::NUMBERS.iter();
+    let plain = numbers.next().is_some_and(|first| {
+        let plain = server.number(first, true);
+        plain || !server.number(first, false)
+    });
+    let registered = numbers.all(|setting| server.number(setting, plain))
+        && config::SHARES
+            .iter()
+            .all(|setting| server.share(setting, plain));
+    if !registered {
+        server.log("petal: the server has no settings of modules: CONFIG knows none of petal's");
+    }
+    server.load_settings();
+}

@@ -1,0 +1,262 @@
+"""The commands that only this module has."""
+
+import time
+
+from context import OK, Error, Simple, replies, test
+from commands_bf import WRONG_TYPE, E
+from persistence import dump
+from server import Raw, wait_for
+
+
+@test
+def an_absent_filter_is_not_an_absent_item(context):
+    replies(context, [
+        ("BF.TEST none a", None),
+        ("BF.MTEST none a b", None),
+        ("BF.ADD k a", 1, True),
+        ("BF.TEST k a", 1, True),
+        ("BF.TEST k b", 0, False),
+        ("BF.MTEST k a b", [1, 0], [True, False]),
+        ("SET s x", OK),
+        ("BF.TEST s a", WRONG_TYPE),
+    ])
+
+
+@test
+def statistics(context):
+    raw = Raw(context.server(), 3)
+    raw("BF.RESERVE", "k", "0.01", "1000", "NONSCALING")
+    raw("BF.MADD", "k", *range(1000))
+    stats = raw("BF.STATS", "k")
+    assert stats[Simple("Kind")] == "bloom" and stats[Simple("Error rate")] == 0.01
+    assert 0.002 < stats[Simple("Error rate now")] < 0.02
+    assert 0.3 < stats[Simple("Fill")] < 0.7
+    assert stats[Simple("Size")] == raw("BF.INFO", "k")[Simple("Size")]
+    assert stats[Simple("Keyed hashing")] is False
+    assert raw("BF.STATS", "none") == "ERR not found"
+    raw("CF.ADD", "c", "x")
+    assert raw("CF.STATS", "c")[Simple("Error rate")] == 0.001
+
+
+@test
+def merging(context):
+    raw = Raw(context.server())
+    for key, seed, capacity in (("a", 5, 2000), ("b", 5, 2000), ("c", 6, 2000), ("d", 5, 1000)):
+        assert raw("BF.RESERVE", key, "0.01", capacity, "NONSCALING", "SEED", seed) == OK
+    raw("BF.MADD", "a", *range(0, 1200))
+    raw("BF.MADD", "b", *range(800, 1900))
+    raw("BF.MADD", "d", "x")
+    raw("BF.ADD", "grows", "x")
+    assert raw("BF.MERGE", "a", "c").startswith("ERR the filters hash their items differently")
+    assert raw("BF.MERGE", "a", "d").startswith("ERR the filters differ in size")
+    assert raw("BF.MERGE", "a", "grows").startswith("ERR only filters that do not grow")
+    assert raw("BF.MERGE", "a", "none") == "ERR not found"
+    raw("SET", "s", "x")
+    assert raw("BF.MERGE", "a", "s") == WRONG_TYPE
+    assert raw("BF.MERGE", "new", "a", "b") == OK
+    assert all(raw("BF.MEXISTS", "new", *range(1900)))
+    # As if all had been added to one.
+    raw("BF.RESERVE", "one", "0.01", "2000", "NONSCALING", "SEED", "5")
+    raw("BF.MADD", "one", *range(1900))
+    assert raw("BF.MEXISTS", "one", *range(10_000)) == raw("BF.MEXISTS", "new", *range(10_000))
+    assert abs(raw("BF.CARD", "new") - 1900) < 60
+    # Too many for the error that was reserved: nothing is changed.
+    raw("BF.RESERVE", "more", "0.01", "2000", "NONSCALING", "SEED", "5")
+    raw("BF.MADD", "more", *range(5000, 6900))
+    before = raw("DEBUG", "DIGEST-VALUE", "new")
+    assert raw("BF.MERGE", "new", "more").startswith("ERR the merged filter would pass")
+    assert raw("DEBUG", "DIGEST-VALUE", "new") == before
+
+
+@test
+def windows_of_keys_forget(context):
+    replies(context, [
+        ("BF.RESERVE k 0.01 100 WINDOW 5", E("ERR bad window")),
+        ("BF.RESERVE k 0.01 100 WINDOW 0s", E("ERR bad window")),
+        ("BF.RESERVE k 0.01 100 WINDOW KEYS VALIDATESCALETO 1000",
+         E("ERR cannot use WINDOW and VALIDATESCALETO options together")),
+        ("BF.RESERVE k 0.01 100 WINDOW KEYS", OK),
+        ("BF.INFO k EXPANSION", [None], {Simple("Expansion rate"): None}),
+        ("BF.ADDAT none 5 a", E("ERR not found")),
+    ])
+    raw = Raw(context.server())
+    assert raw("BF.RESERVE", "k", "0.001", "1000", "WINDOW", "KEYS") == OK
+    for item in range(5000):
+        raw("BF.ADD", "k", item)
+    assert all(raw("BF.MEXISTS", "k", *range(4000, 5000)))
+    old = sum(raw("BF.MEXISTS", "k", *range(0, 3500)))
+    assert old <= 3.5 + 5 * 3.5 ** 0.5, old
+
+
+@test
+def windows_of_time_forget_on_replicas_and_after_a_restart(context):
+    master = context.server("appendonly yes", "aof-use-rdb-preamble no")
+    raw = Raw(master)
+    follow = Raw(context.server(f"replicaof 127.0.0.1 {master.port}"))
+    assert raw("BF.RESERVE", "k", "0.0001", "1000", "WINDOW", "3s") == OK
+    began = time.monotonic()
+    raw("BF.MADD", "k", *range(100))
+    assert raw("BF.INSERT", "made", "WINDOW", "1h", "ITEMS", "a", "b") == [1, 1]
+    assert all(raw("BF.MEXISTS", "k", *range(100))) or time.monotonic() - began > 2.5
+    raw("WAIT", "1", "5000")
+    for key in ("k", "made"):
+        assert follow("DEBUG", "DIGEST-VALUE", key) == raw("DEBUG", "DIGEST-VALUE", key)
+    master.kill()
+    master.start()
+    raw = Raw(master)
+    assert raw("BF.EXISTS", "made", "a") == 1
+    wait_for(lambda: sum(raw("BF.MEXISTS", "k", *range(100))) == 0, "the window to pass", 20)
+    # The replica has a clock of its own.
+    wait_for(lambda: sum(follow("BF.MEXISTS", "k", *range(100))) == 0, "the same there", 20)
+
+
+@test
+def petal_files_go_out_and_in(context):
+    raw = Raw(context.server())
+    raw("BF.RESERVE", "k", "0.01", "100")
+    raw("BF.MADD", "k", *range(3000))
+    raw("BF.RESERVE", "large", "0.01", "3000000", "NONSCALING")
+    raw("BF.MADD", "large", *range(3000))
+    for key in ("k", "large"):
+        data = b"".join(piece for _, piece in dump(raw, key, "BF.EXPORT"))
+        assert data.startswith(b"\x89petal\r\n")
+        assert raw("BF.LOAD", f"whole:{key}", data) == OK
+        for size in (100_000, 1 << 20):
+            place = 0
+            for start in range(0, len(data), size):
+                piece = data[start:start + size]
+                place = 1 if start == 0 else start + len(piece) + 1
+                assert raw("BF.LOADCHUNK", f"pieces:{key}", place, piece) == OK
+            for other in (f"whole:{key}", f"pieces:{key}"):
+                asked = raw("BF.MEXISTS", key, *range(10_000))
+                assert raw("BF.MEXISTS", other, *range(10_000)) == asked
+                assert raw("BF.CARD", other) == raw("BF.CARD", key)
+            raw("DEL", f"pieces:{key}")
+        assert raw("BF.LOAD", key, data) == "BUSYKEY Target key name already exists."
+        assert raw("BF.LOAD", "new", data[:-1]).startswith("ERR bloom object decoding failed")
+        damaged = bytearray(data)
+        damaged[len(data) * 3 // 4] ^= 8
+        assert raw("BF.LOAD", "new", bytes(damaged)).startswith("ERR bloom object decoding failed")
+        assert raw("BF.LOADCHUNK", "new", "1", bytes(damaged[:5000])) == OK
+        last = raw("BF.LOADCHUNK", "new", len(damaged) + 1, bytes(damaged[5000:]))
+        assert last.startswith("ERR received bad data"), last
+        assert raw("EXISTS", "new") == 0
+    raw("CF.INSERT", "c", "ITEMS", *range(500))
+    data = b"".join(piece for _, piece in dump(raw, "c", "CF.EXPORT"))
+    assert raw("CF.LOAD", "c2", data) == OK
+    assert raw("CF.MEXISTS", "c2", *range(500)) == [1] * 500
+    assert raw("BF.LOAD", "new", data).startswith("ERR bloom object decoding failed")
+
+
+@test
+def keyed_hashing_by_a_secret_that_is_never_written(context):
+    import os
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="petal-redis-secret-")
+    path = os.path.join(folder, "secret")
+    secret = b"sixteen bytes ok"
+    with open(path, "wb") as out:
+        out.write(secret)
+    module = ["secret-file", path]
+    master = context.server("appendonly yes", "aof-use-rdb-preamble no", module=module)
+    raw = Raw(master)
+    follow = Raw(context.server(f"replicaof 127.0.0.1 {master.port}", module=module))
+    raw("BF.MADD", "k", *range(500))
+    raw("CF.INSERT", "c", "ITEMS", *range(500))
+    assert raw("BF.STATS", "k")[-1] == 1
+    raw("WAIT", "1", "5000")
+    assert follow("DEBUG", "DIGEST-VALUE", "k") == raw("DEBUG", "DIGEST-VALUE", "k")
+    assert follow("DEBUG", "DIGEST-VALUE", "c") == raw("DEBUG", "DIGEST-VALUE", "c")
+    assert all(follow("BF.MEXISTS", "k", *range(500)))
+    blob = raw("DUMP", "k")
+    raw("SAVE")
+    from persistence import rewrite
+    rewrite(raw)
+    master.stop()
+    for root, _, names in os.walk(master.folder):
+        for name in names:
+            with open(os.path.join(root, name), "rb") as file:
+                content = file.read()
+            assert secret not in content and secret.hex().encode() not in content, name
+    # Another server cannot take what it could not ask about.
+    other = Raw(context.server())
+    assert isinstance(other("RESTORE", "k", "0", blob), Error)
+    os.remove(path)
+    os.rmdir(folder)
+
+
+@test
+def settings(context):
+    server = context.server(module=["ERROR_RATE", "0.001", "INITIAL_SIZE", "50"])
+    raw = Raw(server)
+    raw("BF.ADD", "k", "x")
+    assert raw("BF.INFO", "k", "CAPACITY") == [50]
+    assert raw("BF.INFO", "k", "ERROR") == [b"0.001"]
+    names = raw("CONFIG", "GET", "*bf-initial-size")
+    name = names[0].decode()
+    assert name in ("bf-initial-size", "petal.bf-initial-size") and names[1] == b"50", names
+    prefix = name[: -len("bf-initial-size")]
+    assert raw("CONFIG", "SET", f"{prefix}bf-initial-size", "70") == OK
+    assert raw("CONFIG", "SET", f"{prefix}bf-initial-size", "0").startswith("ERR CONFIG SET")
+    assert raw("CONFIG", "SET", f"{prefix}bf-error-rate", "0.125") == OK
+    assert raw("CONFIG", "SET", f"{prefix}bf-error-rate", "2").startswith("ERR CONFIG SET")
+    assert raw("CONFIG", "GET", f"{prefix}bf-error-rate")[1] == b"0.125"
+    raw("BF.ADD", "k2", "x")
+    assert raw("BF.INFO", "k2", "CAPACITY") == [70]
+    assert raw("BF.INFO", "k2", "ERROR") == [b"0.125"]
+    info = raw("INFO", "everything").decode()
+    assert "petal_bf_keys:2" in info and "petal_max_bytes:" in info
+    raw("FLUSHALL")
+    assert "petal_bf_keys:0" in raw("INFO", "everything").decode()
+
+
+@test
+def keyspace_events_and_access(context):
+    server = context.server("notify-keyspace-events KEA")
+    raw, watch = Raw(server), Raw(server)
+    watch("PSUBSCRIBE", "__keyevent@0__:*")
+    raw("BF.ADD", "k", "x")
+    raw("BF.ADD", "k", "x")
+    raw("CF.ADD", "c", "x")
+    raw("CF.DEL", "c", "x")
+    raw("SET", "end", "x")
+    events = []
+    while not events or events[-1] != "set":
+        message = watch.read()
+        events.append(message[2].decode().split(":")[1])
+    assert events == ["bloom.reserve", "bloom.add", "cuckoo.reserve", "cuckoo.add", "cuckoo.del",
+                      "set"], events
+    flags = raw("COMMAND", "INFO", "bf.add", "bf.exists", "cf.del", "bf.merge")
+    assert [(one[1], one[3], one[4], one[5]) for one in flags[:1]] == [(3, 1, 1, 1)]
+    assert {"write", "denyoom"} <= set(map(str, flags[0][2]))
+    assert {"readonly", "fast"} <= set(map(str, flags[1][2]))
+    assert {"write", "fast"} <= set(map(str, flags[2][2])) and "denyoom" not in map(str, flags[2][2])
+    assert flags[3][3:6] == [1, -1, 1]
+    assert raw("COMMAND", "GETKEYS", "BF.MERGE", "a", "b", "c") == [b"a", b"b", b"c"]
+    categories = raw("ACL", "CAT")
+    if b"bloom" in categories:
+        assert b"bf.add" in raw("ACL", "CAT", "bloom") and b"cf.add" in raw("ACL", "CAT", "cuckoo")
+    raw("ACL", "SETUSER", "reader", "on", ">pw", "~k", "+bf.exists", "-@dangerous")
+    reader = Raw(server)
+    assert reader("AUTH", "reader", "pw") == OK
+    assert reader("BF.EXISTS", "k", "x") == 1
+    assert reader("BF.EXISTS", "other", "x").startswith("NOPERM")
+    assert reader("BF.ADD", "k", "x").startswith("NOPERM")
+
+
+@test
+def transactions_scripts_and_read_only_replicas(context):
+    master = context.server()
+    raw = Raw(master)
+    raw("MULTI")
+    raw("BF.ADD", "k", "a")
+    raw("CF.ADD", "c", "a")
+    assert raw("EXEC") == [1, 1]
+    assert raw("EVAL", "return redis.call('BF.ADD', KEYS[1], ARGV[1])", "1", "k", "b") == 1
+    replica = Raw(context.server(f"replicaof 127.0.0.1 {master.port}"))
+    wait_for(lambda: b"master_link_status:up" in replica("INFO", "replication"), "the link")
+    raw("WAIT", "1", "5000")
+    assert replica("BF.MEXISTS", "k", "a", "b") == [1, 1]
+    assert replica("BF.ADD", "k", "c").startswith("READONLY")
+    assert replica("CF.COMPACT", "c").startswith("READONLY")
