@@ -161,6 +161,27 @@ impl Bloom {
         fill::sampled_error(self.words.get(), self.geometry, blocks, at)
     }
 
+    /// A part of [`Merge::union_with`]: `count` words from number `from` on, or as many as
+    /// there are. The parts together are the union. Until then this filter finds its
+    /// own keys, and may find some of the other's: for a caller with others
+    /// to serve meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Merge::union_with`].
+    pub fn union_part(&mut self, other: &Self, from: u64, count: u64) -> Result<()> {
+        self.accept(other)?;
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let part = |len: usize| {
+            let from = place(from).min(len);
+            from..from.saturating_add(place(count)).min(len)
+        };
+        let words = self.words.get_mut()?;
+        let part = part(words.len());
+        or_words(&mut words[part.clone()], &other.words.get()[part]);
+        self.about.insertions = None;
+        Ok(())
+    }
+
     pub(crate) const fn words(&self) -> &Words {
         &self.words
     }

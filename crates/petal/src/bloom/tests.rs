@@ -254,6 +254,11 @@ proptest! {
         };
         let mut union = filter(&[&ours]);
         union.union_with(&filter(&[&theirs])).unwrap();
+        let (mut parts, other) = (filter(&[&ours]), filter(&[&theirs]));
+        for from in (0..union.geometry().words() + 5).step_by(5) {
+            parts.inner_mut().union_part(&other, from, 5).unwrap();
+        }
+        prop_assert!(*parts == *union);
         prop_assert!(union == filter(&[&ours, &theirs]));
         prop_assert_eq!(union.about().insertions(), None);
         let mut both = filter(&[&ours]);
