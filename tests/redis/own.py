@@ -69,6 +69,37 @@ def merging(context):
 
 
 @test
+def merges_of_large_filters_are_done_in_parts(context):
+    master = context.server()
+    raw, writer = Raw(master), Raw(master)
+    follow = Raw(context.server(f"replicaof 127.0.0.1 {master.port}"))
+    wait_for(lambda: b"master_link_status:up" in follow("INFO", "replication"), "the link")
+    for key in ("a", "b", "c"):
+        assert raw("BF.RESERVE", key, "0.01", "20000000", "NONSCALING", "SEED", "1") == OK
+        raw("BF.MADD", key, *(f"{key}{i}" for i in range(2000)))
+    for target, others in (("a", ["b", "c"]), ("new", ["a", "c"])):
+        raw.send("BF.MERGE", target, *others)
+        # Others are served meanwhile, and write to the filters that are being merged.
+        for i in range(300):
+            writer("BF.ADD", "b", f"meanwhile{target}{i}")
+            writer("BF.ADD", target if target == "a" else "c", f"too{target}{i}")
+        assert raw.read() == OK
+        for key in others:
+            assert all(raw("BF.MEXISTS", target, *(f"{key}{i}" for i in range(2000))))
+    card = raw("BF.CARD", "a")
+    assert 6000 <= card <= 6600, card
+    assert raw("WAIT", "1", "10000") == 1
+    for key in ("a", "b", "c", "new"):
+        assert follow("DEBUG", "DIGEST-VALUE", key) == raw("DEBUG", "DIGEST-VALUE", key), key
+    # In a transaction nobody can wait: then it is done at once.
+    raw("MULTI")
+    raw("BF.MERGE", "a", "b")
+    assert raw("EXEC") == [OK]
+    assert raw("BF.RESERVE", "small", "0.01", "19000000", "NONSCALING", "SEED", "1") == OK
+    assert raw("BF.MERGE", "small", "a").startswith("ERR the filters differ in size")
+
+
+@test
 def windows_of_keys_forget(context):
     replies(context, [
         ("BF.RESERVE k 0.01 100 WINDOW 5", E("ERR bad window")),

@@ -212,3 +212,34 @@ def dump(raw, key, command="BF.SCANDUMP"):
             assert data == b""
             return chunks
         chunks.append((iterator, data))
+
+
+@test
+def a_replica_that_joins_under_writes_gets_all_of_them(context):
+    master = context.server()
+    raw = Raw(master)
+    raw("BF.RESERVE", "k", "0.01", "100000")
+    raw("BF.MADD", "k", *range(50_000))
+    raw("CF.RESERVE", "c", "1000", "EXPANSION", "2")
+    replica = context.server(f"replicaof 127.0.0.1 {master.port}")
+    for start in range(50_000, 150_000, 500):
+        raw("BF.MADD", "k", *range(start, start + 500))
+        raw("CF.INSERT", "c", "ITEMS", *range(start, start + 50))
+    follow = Raw(replica)
+    wait_for(lambda: raw("WAIT", "1", "1000") == 1, "the replica")
+    for key in ("k", "c"):
+        assert follow("DEBUG", "DIGEST-VALUE", key) == raw("DEBUG", "DIGEST-VALUE", key)
+    assert follow("BF.INFO", "k") == raw("BF.INFO", "k")
+
+
+@test
+def keys_migrate_to_another_server(context):
+    one, other = context.server(), context.server()
+    raw, there = Raw(one), Raw(other)
+    fill(raw)
+    raw("CF.INSERT", "c", "ITEMS", *range(500))
+    before = answers(raw)
+    assert raw("MIGRATE", "127.0.0.1", other.port, "", "0", "5000", "KEYS", *KEYS, "c") == OK
+    assert raw("EXISTS", *KEYS, "c") == 0
+    assert answers(there) == before
+    assert all(there("CF.MEXISTS", "c", *range(500)))

@@ -14,6 +14,9 @@ from context import Context, TESTS
 
 import commands_bf  # noqa: F401  (registers its tests)
 import commands_cf  # noqa: F401
+import examples  # noqa: F401
+import foreign  # noqa: F401
+import hostile  # noqa: F401
 import own  # noqa: F401
 import persistence  # noqa: F401
 

@@ -55,6 +55,16 @@ impl Filter {
         })
     }
 
+    /// An empty one that was reserved alike and hashes alike, of at most `most` bytes.
+    pub(crate) fn empty_one(&self, most: u64) -> Result<Self, Refused> {
+        let hasher = self.own().map(|own| own.about().identity().hasher.clone());
+        let spec = Spec {
+            items: 0,
+            ..self.spec.clone()
+        };
+        Self::reserve(spec, hasher.unwrap_or_default(), most)
+    }
+
     /// Whether an item may be in it.
     pub(crate) fn contains(&self, item: &[u8], now: u64) -> Outcome<bool> {
         match &self.body {

@@ -143,7 +143,7 @@ fn changed_args<'a>(first: usize, added: &Added) -> Vec<Arg<'a>> {
 }
 
 /// Sends what makes the filter, and items, to replicas.
-fn send_creation(call: &Call<'_>, creation: &[Vec<u8>], items: &[Arg<'_>]) {
+pub(super) fn send_creation(call: &Call<'_>, creation: &[Vec<u8>], items: &[Arg<'_>]) {
     let mut args = vec![Arg::Own(1)];
     args.extend(creation.iter().map(|arg| Arg::Bytes(arg)));
     if !items.is_empty() {

@@ -1,12 +1,13 @@
 //! The commands, and what the server is told about each.
 //!
-//! Owns the table. `bf`, `cf` and `dump` are what RedisBloom has, `own` what it
-//! lacks, `options` and `hashing` the options of filters.
+//! Owns the table. `bf`, `cf` and `dump` are what RedisBloom has, `own` and `merge`
+//! what it lacks, `options` and `hashing` the options of filters.
 
 pub(crate) mod bf;
 pub(crate) mod cf;
 pub(crate) mod dump;
 pub(crate) mod hashing;
+pub(crate) mod merge;
 pub(crate) mod options;
 pub(crate) mod own;
 
@@ -91,8 +92,12 @@ pub(crate) static COMMANDS: &[Command] = &[
     row!(c"bf.mtest", own::mtest, -3, c"readonly fast", c"bloom read", READ, c"The same for several items"),
     row!(c"bf.export", bf_export, 3, c"readonly", c"bloom read", READ, c"The next piece of a petal file"),
     Command {
-        further_keys: Some(READ),
-        ..row!(c"bf.merge", own::merge, -3, c"write deny-oom", c"bloom write", ADD, c"Adds the items of other filters")
+        further_keys: Some((READ, -1)),
+        ..row!(c"bf.merge", merge::merge, -3, c"write deny-oom", c"bloom write", ADD, c"Adds the items of other filters")
+    },
+    Command {
+        further_keys: Some((READ, 2)),
+        ..row!(c"bf.mergepart", merge::merge_part, 5, c"write deny-oom", c"bloom write", ADD, c"Adds a part of another filter")
     },
     row!(c"cf.reserve", cf::reserve, -3, c"write deny-oom", c"cuckoo write fast", ADD, c"Makes an empty filter"),
     row!(c"cf.add", cf::add, 3, c"write deny-oom", c"cuckoo write", ADD, c"Adds an item once more"),

@@ -1,11 +1,10 @@
 //! The commands that RedisBloom lacks, and `BF.DEBUG`.
 
-use petal::{AnyFilter, Contains as _, Merge as _};
+use petal::{AnyFilter, Contains as _};
 
 use crate::bloom::BloomKey;
 use crate::bloom::filter::{Body, Filter, bits};
-use crate::bloom::spec::whole;
-use crate::commands::bf::{existing, most_for};
+use crate::commands::bf::existing;
 use crate::config;
 use crate::engine::types::Kept;
 use crate::engine::{self, Call, Failure, Found, Outcome};
@@ -207,131 +206,4 @@ pub(crate) fn export<T: Kept>(
             .min(table.len());
         next(table[from..].to_vec())
     })
-}
-
-/// `BF.MERGE key other ...`: makes the filter that of the items of all.
-///
-/// They are filters that do not grow, reserved alike and with one `SEED`. The first is
-/// made, as a copy of the second, if it is not there.
-pub(crate) fn merge(call: &Call<'_>) -> Outcome {
-    if call.len() < 3 {
-        return Err(Failure::Arity);
-    }
-    let mut target = call.key(1);
-    let others = 2..call.len();
-    // All is checked before anything is changed.
-    let mut items = 0u64;
-    let mut shape: Option<(petal::Identity, petal::SplitGeometry)> = None;
-    for index in others.clone().chain([1]) {
-        let mut key = call.look(index);
-        let value = match key.value::<BloomKey>() {
-            Found::Value(value) => value,
-            Found::Nothing if index == 1 => continue,
-            Found::Nothing => return Err("ERR not found".into()),
-            Found::Other => return Err(Failure::Type),
-        };
-        let filter = value.filter()?;
-        let Body::Own(AnyFilter::Bloom(bloom)) = &filter.body else {
-            return Err(
-                "ERR only filters that do not grow are merged: reserve them with \
-                        NONSCALING, alike and with one SEED"
-                    .into(),
-            );
-        };
-        let own = (bloom.about().identity().clone(), bloom.geometry());
-        match &shape {
-            Some((identity, _)) if *identity != own.0 => {
-                return Err(
-                    "ERR the filters hash their items differently: reserve them with \
-                            one SEED"
-                        .into(),
-                );
-            }
-            Some((_, geometry)) if *geometry != own.1 => {
-                return Err(
-                    "ERR the filters differ in size: reserve them with the same error \
-                            rate and capacity"
-                        .into(),
-                );
-            }
-            Some(_) => {}
-            None => shape = Some(own),
-        }
-        items = items.saturating_add(filter.items());
-    }
-    if matches!(target.value::<BloomKey>(), Found::Nothing) {
-        let mut key = call.look(2);
-        let copied = match key.value::<BloomKey>() {
-            Found::Value(value) => engine::types::copy_of(value, most_for(call))?,
-            _ => return Err("ERR not found".into()),
-        };
-        drop(key);
-        target.set(copied);
-    }
-    let Found::Value(value) = target.value::<BloomKey>() else {
-        return Err(Failure::Type);
-    };
-    let capacity = value.filter()?.capacity();
-    if items > capacity && !fits(call, value)? {
-        return Err(format!(
-            "ERR the merged filter would pass its error rate: it is for {capacity} items"
-        )
-        .into());
-    }
-    for index in others {
-        let mut key = call.look(index);
-        if same_key(call, 1, index) {
-            continue;
-        }
-        let Found::Value(other) = key.value::<BloomKey>() else {
-            return Err("ERR not found".into());
-        };
-        let Body::Own(AnyFilter::Bloom(other)) = &other.filter()?.body else {
-            return Err("ERR not found".into());
-        };
-        value.change(|filter| {
-            if let Body::Own(AnyFilter::Bloom(bloom)) = &mut filter.body {
-                bloom.union_with(other)?;
-            }
-            Ok(())
-        })?;
-    }
-    value.change(|filter| {
-        if let Body::Own(AnyFilter::Bloom(bloom)) = &filter.body {
-            filter.spec.items = whole(bloom.estimated_len()).min(items);
-        }
-        Ok(())
-    })?;
-    call.replicate_as_is();
-    call.notify(c"bloom.merge", 1);
-    call.ok();
-    Ok(())
-}
-
-fn same_key(call: &Call<'_>, a: usize, b: usize) -> bool {
-    call.arg(a) == call.arg(b)
-}
-
-/// Whether the union of the first filter and the others keeps its error: tried on
-/// a copy, since items that are in several count once.
-fn fits(call: &Call<'_>, value: &BloomKey) -> Outcome<bool> {
-    let mut tried: BloomKey = engine::types::copy_of(value, u64::MAX)?;
-    for index in 2..call.len() {
-        let mut key = call.look(index);
-        if let Found::Value(other) = key.value::<BloomKey>()
-            && let Body::Own(AnyFilter::Bloom(other)) = &other.filter()?.body
-        {
-            tried.change(|filter| {
-                if let Body::Own(AnyFilter::Bloom(bloom)) = &mut filter.body {
-                    bloom.union_with(other)?;
-                }
-                Ok(())
-            })?;
-        }
-    }
-    let filter = tried.filter()?;
-    let Body::Own(own) = &filter.body else {
-        return Ok(false);
-    };
-    Ok(own.error_now() <= filter.spec.error)
 }

@@ -3,7 +3,7 @@
 //! Owns all `unsafe` of the crate. Above it there are byte slices, typed
 //! values and errors: [`Call`] is a command that is running, [`Key`] an open
 //! key, `types` what the server asks of a type of values, `register` what is said
-//! to it when the module is loaded, `alloc` the memory. Functions that a
+//! to it when the module is loaded, `later` work in steps, `alloc` the memory. Functions that a
 //! server lacks are done without.
 
 #![expect(unsafe_code, reason = "the server's API is one of C")]
@@ -11,6 +11,7 @@
 pub(crate) mod alloc;
 mod call;
 mod key;
+pub(crate) mod later;
 pub(crate) mod register;
 pub(crate) mod types;
 

@@ -29,8 +29,9 @@ pub(crate) struct Command {
     pub(crate) arity: c_int,
     /// How it uses its first key.
     pub(crate) first_key: u32,
-    /// How it uses all further arguments, if they are keys.
-    pub(crate) further_keys: Option<u32>,
+    /// How it uses the arguments behind that which are keys too, and the last of them: -1
+    /// for all.
+    pub(crate) further_keys: Option<(u32, c_int)>,
 }
 
 /// The server's function for a [`Handler`].
@@ -135,11 +136,7 @@ impl Server {
 
     /// Registers a command.
     pub(crate) fn command(&self, command: &Command, categories: bool) -> Result<(), String> {
-        let last = if command.further_keys.is_some() {
-            -1
-        } else {
-            1
-        };
+        let last = command.further_keys.map_or(1, |(_, last)| last);
         let created = server!(RedisModule_CreateCommand(
             self.0,
             command.name.as_ptr(),
@@ -250,7 +247,10 @@ fn describe(handle: *mut raw::RedisModuleCommand, command: &Command) {
         },
     };
     let mut specs = vec![spec(1, 0, command.first_key)];
-    specs.extend(command.further_keys.map(|flags| spec(2, -1, flags)));
+    specs.extend(command.further_keys.map(|(flags, last)| {
+        // Counted from the first of them.
+        spec(2, if last < 0 { last } else { last - 2 }, flags)
+    }));
     // SAFETY: a specification of zeros ends the list.
     specs.push(unsafe { mem::zeroed() });
     let info = raw::RedisModuleCommandInfo {
