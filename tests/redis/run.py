@@ -5,6 +5,7 @@ Each test is a function that gets a `Context`: it starts servers of one engine. 
 modules beside this file register theirs with `@test`.
 """
 
+import os
 import sys
 import time
 import traceback
@@ -22,7 +23,7 @@ import persistence  # noqa: F401
 
 
 def main():
-    library, wanted = sys.argv[1], sys.argv[2:]
+    library, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
     engines = server.engines()
     chosen = [name for name in engines if name in wanted] or list(engines)
     names = [name for name in wanted if name not in engines]

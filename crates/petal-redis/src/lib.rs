@@ -30,7 +30,7 @@ fn load(server: &Server, arguments: &Call<'_>) -> Result<(), String> {
     config::take_arguments(&arguments)?;
     // What filters take is counted by the server, and bounded by its maxmemory.
     petal::memory::use_global_allocator();
-    server.handle_read_errors();
+    server.set_options();
     server.data_type::<bloom::BloomKey>()?;
     server.data_type::<cuckoo::CuckooKey>()?;
     let categories = server.category(c"bloom") & server.category(c"cuckoo");

@@ -66,7 +66,7 @@ impl Filter {
     }
 
     /// Whether an item may be in it.
-    pub(crate) fn contains(&self, item: &[u8], now: u64) -> Outcome<bool> {
+    pub(crate) fn contains(&self, item: &[u8], now: impl Fn() -> u64) -> Outcome<bool> {
         match &self.body {
             Body::Own(AnyFilter::Window(_)) => Ok(self.contains_all(&[item], now)?[0] & 1 != 0),
             Body::Own(filter) => Ok(filter.contains_digest(digest_of(filter, item)?)?),
@@ -75,14 +75,14 @@ impl Filter {
     }
 
     /// The same for many: bit `i % 64` of word `i / 64`.
-    pub(crate) fn contains_all(&self, items: &[&[u8]], now: u64) -> Outcome<Vec<u64>> {
+    pub(crate) fn contains_all(&self, items: &[&[u8]], now: impl Fn() -> u64) -> Outcome<Vec<u64>> {
         let mut mask = vec![0; mask_words(items.len()).max(1)];
         match &self.body {
             Body::Own(filter) => {
                 let digests = digests_of(filter, items.iter().copied())?;
                 match filter {
                     AnyFilter::Window(window) => {
-                        window.contains_digests_at(&digests, now, &mut mask)?;
+                        window.contains_digests_at(&digests, now(), &mut mask)?;
                     }
                     filter => filter.contains_digests(&digests, &mut mask)?,
                 }
@@ -97,18 +97,23 @@ impl Filter {
         Ok(mask)
     }
 
-    /// Adds items in order, while they fit and the filter takes no more than
-    /// `most` bytes.
+    /// Adds items in order, at a time if it is a window, while they fit and the filter
+    /// takes no more than `most` bytes. Both are asked for only where they matter.
     ///
     /// # Errors
     /// If nothing is added at all: an item is no key, or the kind takes none.
-    pub(crate) fn add_all(&mut self, items: &[&[u8]], now: u64, most: u64) -> Outcome<Added> {
+    pub(crate) fn add_all(
+        &mut self,
+        items: &[&[u8]],
+        now: impl Fn() -> u64,
+        most: impl Fn() -> u64,
+    ) -> Outcome<Added> {
         if items.is_empty() {
             return Ok(Added::default()); // nor may a window be told the time
         }
         let filter = match &mut self.body {
             Body::Own(filter) => filter,
-            Body::Foreign(chain) => return add_foreign(chain, items, most),
+            Body::Foreign(chain) => return add_foreign(chain, items, &most),
         };
         if matches!(filter, AnyFilter::Static(_)) {
             return Err("ERR the filter takes no items: it is of a fixed set".into());
@@ -117,7 +122,7 @@ impl Filter {
         let mut added = Added::default();
         if let AnyFilter::Window(window) = filter {
             let mut mask = vec![0; mask_words(items.len())];
-            window.insert_digests_at(&digests, now, &mut mask)?;
+            window.insert_digests_at(&digests, now(), &mut mask)?;
             added.changed = bits(&mask, items.len()).collect();
             return Ok(added);
         }
@@ -131,7 +136,7 @@ impl Filter {
             added.changed = bits(&mask, items.len()).collect();
         } else {
             for digest in (0..items.len()).filter_map(|i| digests.get(i)) {
-                if let Some(full) = self.spec.full(filter, most)
+                if let Some(full) = self.spec.full(filter, &most)
                     && !filter.contains_digest(digest)?
                 {
                     added.full = Some(full);
@@ -164,6 +169,32 @@ impl Filter {
             Body::Own(filter) => Some(filter),
             Body::Foreign(_) => None,
         }
+    }
+
+    /// Adds a single item to a filter of the usual kinds, without the buffers of a
+    /// batch: whether it changed the filter. `None` for other kinds.
+    pub(crate) fn add_one(
+        &mut self,
+        item: &[u8],
+        most: impl Fn() -> u64,
+    ) -> Outcome<Option<Result<bool, Full>>> {
+        let Body::Own(filter @ (AnyFilter::Bloom(_) | AnyFilter::Growable(_))) = &mut self.body
+        else {
+            return Ok(None);
+        };
+        let digest = digest_of(filter, item)?;
+        if let Some(full) = self.spec.full(filter, &most)
+            && !filter.contains_digest(digest)?
+        {
+            return Ok(Some(Err(full)));
+        }
+        Ok(Some(match filter.insert_digest(digest) {
+            Ok(changed) => {
+                self.spec.items += u64::from(changed);
+                Ok(changed)
+            }
+            Err(error) => Err(Full::Growth(error.to_string())),
+        }))
     }
 
     /// Keys that it takes before it grows, or is full.
@@ -218,7 +249,7 @@ impl Filter {
 
 impl Spec {
     /// Why a filter takes no new key, if it does not.
-    fn full(&self, filter: &AnyFilter, most: u64) -> Option<Full> {
+    fn full(&self, filter: &AnyFilter, most: &impl Fn() -> u64) -> Option<Full> {
         let AnyFilter::Growable(filter) = filter else {
             return (self.items >= self.capacity).then_some(Full::NonScaling);
         };
@@ -226,7 +257,7 @@ impl Spec {
             return None;
         }
         match filter.next_stage_bytes() {
-            Ok(next) => over(filter.bytes().saturating_add(next), most),
+            Ok(next) => over(filter.bytes().saturating_add(next), most()),
             Err(error) => Some(Full::Growth(error.to_string())),
         }
     }
@@ -241,13 +272,13 @@ fn over(needed: u64, most: u64) -> Option<Full> {
     })
 }
 
-fn add_foreign(chain: &mut RedisBloom, items: &[&[u8]], most: u64) -> Outcome<Added> {
+fn add_foreign(chain: &mut RedisBloom, items: &[&[u8]], most: &impl Fn() -> u64) -> Outcome<Added> {
     let mut added = Added::default();
     for item in items {
         let key = ForeignKey::Bytes(item);
         if chain.room() == 0
             && let Some(next) = chain.next_link_bytes()
-            && let Some(full) = over(chain.bytes().saturating_add(next), most)
+            && let Some(full) = over(chain.bytes().saturating_add(next), most())
             && !chain.contains(key)?
         {
             added.full = Some(full);

@@ -9,7 +9,7 @@ pub(crate) mod spec;
 use std::ffi::CStr;
 use std::sync::atomic::AtomicPtr;
 
-use petal::AnyFilter;
+use petal::{AnyFilter, Overload, WindowSpan};
 use redis_module::raw::RedisModuleType;
 
 use crate::config::{Family, Gauge};
@@ -169,6 +169,18 @@ fn filter_of(loaded: Loaded) -> Outcome<Filter> {
 /// Refuses a filter whose kind is not served here.
 fn check_kind(filter: &AnyFilter) -> Outcome {
     match filter {
+        // It could refuse items in the middle of a command.
+        AnyFilter::Window(window)
+            if matches!(
+                window.span(),
+                WindowSpan::Time {
+                    overload: Overload::Refuse,
+                    ..
+                }
+            ) =>
+        {
+            Err("ERR a window that refuses items is not served: build one that shortens".into())
+        }
         AnyFilter::Bloom(_)
         | AnyFilter::Classic(_)
         | AnyFilter::Growable(_)

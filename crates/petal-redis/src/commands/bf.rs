@@ -49,6 +49,20 @@ pub(crate) fn add(call: &Call<'_>) -> Outcome {
     if call.len() != 3 {
         return Err(Failure::Arity);
     }
+    let mut key = call.key(1);
+    if let Found::Value(value) = key.value::<BloomKey>()
+        && let Some(added) =
+            value.change(|filter| filter.add_one(call.arg(2), || most_for(call)))?
+    {
+        let changed = added.map_err(|full| text_of(&full))?;
+        if changed {
+            call.replicate_as_is();
+            call.notify(c"bloom.add", 1);
+        }
+        call.bool(changed);
+        return Ok(());
+    }
+    drop(key);
     let added = add_items(call, 2, None)?;
     match (added.changed.first(), added.full) {
         (Some(&changed), _) => call.bool(changed),
@@ -96,7 +110,7 @@ fn text_of(full: &Full) -> String {
 
 /// Adds the arguments from `first` on, to a filter that is made if it is not there.
 fn add_items(call: &Call<'_>, first: usize, options: Option<Options>) -> Outcome<Added> {
-    let most = most_for(call);
+    let most = || most_for(call);
     let mut key = call.key(1);
     let (mut made, create) = (None, options.as_ref().is_none_or(|options| options.create));
     let value = match key.value::<BloomKey>() {
@@ -104,16 +118,16 @@ fn add_items(call: &Call<'_>, first: usize, options: Option<Options>) -> Outcome
         Found::Other => return Err(Failure::Type),
         Found::Nothing if !create => return Err("ERR not found".into()),
         Found::Nothing => {
-            let filter = options.map_or_else(|| Options::usual().build(most), |o| o.build(most))?;
+            let filter = options.unwrap_or_else(Options::usual).build(most())?;
             made.insert(BloomKey::new(filter))
         }
     };
-    let creation = creation_of(value.filter()?);
-    let now = engine::now();
-    let items: Vec<&[u8]> = call.args(first).collect();
-    let added = value.change(|filter| filter.add_all(&items, now, most))?;
     let windowed = value.filter()?.spec.window.is_some();
+    let now = if windowed { engine::now() } else { 0 };
+    let items: Vec<&[u8]> = call.args(first).collect();
+    let added = value.change(|filter| filter.add_all(&items, || now, most))?;
     if let Some(made) = made {
+        let creation = creation_of(made.filter()?);
         key.set(made);
         call.notify(c"bloom.reserve", 1);
         if windowed {
@@ -193,7 +207,7 @@ pub(crate) fn add_at(call: &Call<'_>) -> Outcome {
     if value.filter()?.spec.window.is_none() {
         return Err("ERR the filter has no window".into());
     }
-    let added = value.change(|filter| filter.add_all(&items, time, most_for(call)))?;
+    let added = value.change(|filter| filter.add_all(&items, || time, || most_for(call)))?;
     call.replicate_as_is();
     call.notify(c"bloom.add", 1);
     reply_added(call, &added);
@@ -207,7 +221,7 @@ pub(crate) fn exists(call: &Call<'_>) -> Outcome {
     }
     let mut key = call.look(1);
     let found = match key.value::<BloomKey>() {
-        Found::Value(value) => value.filter()?.contains(call.arg(2), engine::now())?,
+        Found::Value(value) => value.filter()?.contains(call.arg(2), engine::now)?,
         Found::Nothing | Found::Other => false,
     };
     call.bool(found);
@@ -222,7 +236,7 @@ pub(crate) fn mexists(call: &Call<'_>) -> Outcome {
     let items: Vec<&[u8]> = call.args(2).collect();
     let mut key = call.look(1);
     let mask = match key.value::<BloomKey>() {
-        Found::Value(value) => value.filter()?.contains_all(&items, engine::now())?,
+        Found::Value(value) => value.filter()?.contains_all(&items, engine::now)?,
         Found::Nothing | Found::Other => vec![0; petal::mask_words(items.len())],
     };
     call.array(items.len());

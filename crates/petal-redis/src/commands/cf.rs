@@ -126,7 +126,7 @@ fn add_items(
     only_new: bool,
     made: Option<Spec>,
 ) -> Outcome<(Vec<Change>, Option<Full>)> {
-    let most = most_for(call);
+    let most = || most_for(call);
     let mut key = call.key(1);
     let mut new = None;
     let value = match key.value::<CuckooKey>() {
@@ -134,15 +134,19 @@ fn add_items(
         Found::Other => return Err(Failure::Type),
         Found::Nothing => {
             let spec = made.ok_or("ERR not found")?;
-            let chain = Chain::reserve(spec, Hashing::Usual.hasher()?, most);
+            let chain = Chain::reserve(spec, Hashing::Usual.hasher()?, most());
             new.insert(CuckooKey::new(chain.map_err(|full| refused(&full))?))
         }
     };
     let mut why = None;
     let changes = value.change(|chain| {
-        let mut changes = Vec::with_capacity(call.len() - first);
-        for item in call.args(first) {
-            let digest = chain.digest(item)?;
+        // All of them first: nothing is added if one is no key.
+        let digests: Vec<_> = call
+            .args(first)
+            .map(|item| chain.digest(item))
+            .collect::<Outcome<_>>()?;
+        let mut changes = Vec::with_capacity(digests.len());
+        for digest in digests {
             changes.push(if only_new && chain.contains(digest)? {
                 Change::Present
             } else {

@@ -85,6 +85,7 @@ pub(crate) fn load_chunk<T: Kept>(call: &Call<'_>) -> Outcome {
     };
     match done {
         Ok(()) => {
+            call.changed(1);
             call.replicate_as_is();
             call.ok();
             Ok(())
@@ -92,6 +93,7 @@ pub(crate) fn load_chunk<T: Kept>(call: &Call<'_>) -> Outcome {
         Err(Failure::Broken(text)) => {
             // Nothing of it is kept.
             key.delete();
+            call.changed(1);
             call.replicate(c"del", &[crate::engine::Arg::Own(1)]);
             Err(Failure::Broken(text))
         }
@@ -114,6 +116,7 @@ pub(crate) fn load<T: Kept>(call: &Call<'_>, is_whole: impl Fn(&T) -> bool) -> O
         return Err("ERR bloom object decoding failed: the file ends early".into());
     }
     key.set(value);
+    call.changed(1);
     call.replicate_as_is();
     call.ok();
     Ok(())

@@ -263,7 +263,9 @@ fn part(call: &Call<'_>, index: usize, from: u64, items: u64) -> Outcome {
     value.change(|filter| {
         filter.spec.items = filter.spec.items.saturating_add(items);
         Ok(())
-    })
+    })?;
+    call.changed(1);
+    Ok(())
 }
 
 /// `BF.MERGEPART key other word items`: how parts of a merge reach replicas.

@@ -27,7 +27,7 @@ pub(crate) fn test(call: &Call<'_>) -> Outcome {
     if call.len() != 3 {
         return Err(Failure::Arity);
     }
-    match asked(call, |filter| filter.contains(call.arg(2), engine::now()))? {
+    match asked(call, |filter| filter.contains(call.arg(2), engine::now))? {
         Some(found) => call.bool(found),
         None => call.null(),
     }
@@ -40,7 +40,7 @@ pub(crate) fn mtest(call: &Call<'_>) -> Outcome {
         return Err(Failure::Arity);
     }
     let items: Vec<&[u8]> = call.args(2).collect();
-    match asked(call, |filter| filter.contains_all(&items, engine::now()))? {
+    match asked(call, |filter| filter.contains_all(&items, engine::now))? {
         Some(mask) => {
             call.array(items.len());
             bits(&mask, items.len()).for_each(|found| call.bool(found));

@@ -235,8 +235,13 @@ impl Chain {
         Ok(sum)
     }
 
-    /// Adds an item once more, if the chain then takes at most `most` bytes.
-    pub(crate) fn add(&mut self, digest: Digest, most: u64) -> Outcome<Result<(), Full>> {
+    /// Adds an item once more, if the chain then takes at most `most` bytes, which is asked
+    /// for only when it grows.
+    pub(crate) fn add(
+        &mut self,
+        digest: Digest,
+        most: impl Fn() -> u64,
+    ) -> Outcome<Result<(), Full>> {
         for stage in &mut self.stages {
             if stage.contains_digest(digest)? && insert(stage, digest)? {
                 self.spec.inserted += 1;
@@ -263,7 +268,7 @@ impl Chain {
         else {
             return Ok(Err(Full::Fixed));
         };
-        if let Err(full) = self.push_stage(identity, most) {
+        if let Err(full) = self.push_stage(identity, most()) {
             return Ok(Err(full));
         }
         if let Some(last) = self.stages.last_mut()
@@ -361,7 +366,7 @@ mod tests {
 
     fn add(chain: &mut Chain, key: u32) {
         let digest = digest(chain, key);
-        chain.add(digest, u64::MAX).unwrap().unwrap();
+        chain.add(digest, || u64::MAX).unwrap().unwrap();
     }
 
     /// In a chain with as many collisions of fingerprints as this nothing that
@@ -397,7 +402,7 @@ mod tests {
         for key in 0..10 {
             let digest = digest(&chain, key);
             for _ in 0..10_000 {
-                chain.add(digest, u64::MAX).unwrap().unwrap();
+                chain.add(digest, || u64::MAX).unwrap().unwrap();
             }
             assert_eq!(chain.count(digest).unwrap(), 10_000);
         }
@@ -414,7 +419,7 @@ mod tests {
         let digest = (200..300)
             .map(|key| digest(&chain, key))
             .find(|&d| !chain.contains(d).unwrap());
-        let full = chain.add(digest.unwrap(), u64::MAX).unwrap();
+        let full = chain.add(digest.unwrap(), || u64::MAX).unwrap();
         assert!(matches!(full, Err(Full::Fixed)));
         assert!((0..100).all(|key| {
             chain

@@ -249,8 +249,17 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Tells those who watch the key what happened to it.
+    /// Tells the server that the value of a key changed: what clients have cached of it, or
+    /// watch, is old.
+    pub(crate) fn changed(&self, key: usize) {
+        if let Some(&key) = self.argv.get(key) {
+            server!(RedisModule_SignalModifiedKey(self.context, key));
+        }
+    }
+
+    /// The same, and tells those who subscribed what happened to it.
     pub(crate) fn notify(&self, event: &CStr, key: usize) {
+        self.changed(key);
         let Some(&key) = self.argv.get(key) else {
             return;
         };

@@ -123,10 +123,12 @@ impl Server {
         ))
     }
 
-    /// Errors of reading data are answered by the module.
-    pub(crate) fn handle_read_errors(&self) {
-        let options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS.cast_signed();
-        server!(RedisModule_SetModuleOptions(self.0, options));
+    /// Errors of reading data are answered by the module, and that a key changed is told by
+    /// [`Call::changed`]: a command that opens it for writing may have changed nothing.
+    pub(crate) fn set_options(&self) {
+        let options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+            | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED;
+        server!(RedisModule_SetModuleOptions(self.0, options.cast_signed()));
     }
 
     /// Adds a category of access. False if the server has none of modules.

