@@ -20,6 +20,8 @@ mod frame;
 mod keys;
 mod load;
 mod numbers;
+#[cfg(test)]
+mod tests;
 
 use crate::engine::Call;
 use crate::engine::register::Server;

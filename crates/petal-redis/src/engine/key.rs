@@ -52,17 +52,16 @@ impl Call<'_> {
 impl Key<'_> {
     /// The value, if it is of this type.
     pub(crate) fn value<T: Kept>(&mut self) -> Found<'_, T> {
-        let kind = match self.key.is_null() {
-            true => 0,
-            false => server!(RedisModule_KeyType(self.key)).unwrap_or(0),
-        };
-        if kind == raw::KeyType::Empty as i32 {
+        if self.key.is_null() {
             return Found::Nothing;
         }
         let own = T::registered();
-        let held = server!(RedisModule_ModuleTypeGetType(self.key));
-        if kind != raw::KeyType::Module as i32 || own.is_null() || held != Some(own) {
-            return Found::Other;
+        if own.is_null() || server!(RedisModule_ModuleTypeGetType(self.key)) != Some(own) {
+            let kind = server!(RedisModule_KeyType(self.key));
+            return match kind == Some(raw::KeyType::Empty as i32) {
+                true => Found::Nothing,
+                false => Found::Other,
+            };
         }
         let value =
             server!(RedisModule_ModuleTypeGetValue(self.key)).map(|value| value.cast::<T>());
