@@ -1,11 +1,13 @@
 //! Whole tables: made from ascending entries, and checked.
 //!
-//! Owns [`Builder`] and [`check`], which agree on every bit: a table is right
+//! Owns [`Builder`] and [`Checker`], which agree on every bit: a table is right
 //! if the builder would have made it from its entries.
 
 use super::edit::{Editor, NoRoom};
 use super::entry::{MOST_SLOTS, encode};
-use super::table::{LARGE_OFFSET, Layout, MOST_PUSHED_EXACTLY, Runs, SLOTS, Table};
+#[cfg(doc)]
+use super::table::MOST_BLOCKS;
+use super::table::{LARGE_OFFSET, Layout, MOST_PUSHED_EXACTLY, Run, RunsPlace, SLOTS, Table};
 
 /// What is in a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -115,27 +117,68 @@ fn offset(next: usize, block: usize) -> u64 {
 
 /// What is in a table, if it is a right one. Takes time linear in the slots.
 pub(super) fn check(table: Table<'_>) -> Option<Totals> {
-    let layout = table.layout;
-    let mut totals = Totals::default();
-    let (mut next, mut pushing, mut block, mut runs) = (0, 0, 0, 0);
-    let right_offsets = |from: usize, to: usize, next: usize| {
-        (from..to).all(|block| table.recorded_offset(block) as u64 == offset(next, block))
-    };
-    for run in Runs::new(table) {
-        runs += 1;
+    Checker::default().finish(table)
+}
+
+/// A check that can go on as the words of a table come.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Checker {
+    place: RunsPlace,
+    runs: u64,
+    /// One past the last run, and one past the last slot that is known to be right.
+    next: usize,
+    right: usize,
+    /// The start of the runs that push each other on up to there.
+    pushing: usize,
+    /// The first block whose offset is not yet known to be right.
+    block: usize,
+    totals: Totals,
+    failed: bool,
+}
+
+impl Checker {
+    /// Goes on for the quotients of all blocks before one. The words of
+    /// [`MOST_BLOCKS`] blocks more have to be there, if there are so many.
+    pub(super) fn advance(&mut self, table: Table<'_>, until: usize) {
+        while !self.failed
+            && let Some(run) = self.place.next_before(table, until)
+        {
+            self.failed = self.run(table, run).is_none();
+        }
+        if self.failed || until <= self.block {
+            return;
+        }
+        // No later run uses a slot of these blocks.
+        let end = until * SLOTS;
+        self.failed = !self.right_offsets(table, until)
+            || (self.right.max(self.next) < end
+                && !table.are_empty(self.right.max(self.next)..end));
+        self.block = until;
+        self.right = self.right.max(end);
+    }
+
+    fn right_offsets(&self, table: Table<'_>, until: usize) -> bool {
+        (self.block..until)
+            .all(|block| table.recorded_offset(block) as u64 == offset(self.next, block))
+    }
+
+    fn run(&mut self, table: Table<'_>, run: Run) -> Option<()> {
+        let layout = table.layout;
+        self.runs += 1;
         let until = run.quotient / SLOTS + 1;
         if run.start == run.quotient {
-            pushing = run.start;
+            self.pushing = run.start;
         }
+        let empty_from = self.right.max(self.next).min(run.start);
         let fits = run.quotient < layout.quotients
             && run.end + 1 < layout.slots()
-            && run.end - pushing < MOST_PUSHED_EXACTLY
-            && right_offsets(block, until, next)
-            && (next..run.start).all(|slot| table.is_empty(slot));
+            && run.end - self.pushing < MOST_PUSHED_EXACTLY
+            && self.right_offsets(table, until)
+            && table.are_empty(empty_from..run.start);
         if !fits {
             return None;
         }
-        block = block.max(until);
+        self.block = self.block.max(until);
         let (mut slot, mut last) = (run.start, None);
         while slot <= run.end {
             let entry = table.entry(slot, run.end);
@@ -144,18 +187,20 @@ pub(super) fn check(table: Table<'_>) -> Option<Totals> {
             }
             last = Some(entry.remainder);
             slot += entry.len;
-            totals.len += 1;
+            self.totals.len += 1;
         }
-        next = run.end + 1;
-        totals.used += (next - run.start) as u64;
+        self.next = run.end + 1;
+        self.totals.used += (self.next - run.start) as u64;
+        Some(())
     }
-    let occupied = |block| u64::from(table.words[layout.occupied(block)].count_ones());
-    let all: u64 = (0..layout.blocks).map(occupied).sum();
-    let rest = (layout.blocks..layout.blocks.next_multiple_of(8))
-        .all(|block| table.recorded_offset(block) == 0);
-    let right = runs == all
-        && right_offsets(block, layout.blocks, next)
-        && (next..layout.slots()).all(|slot| table.is_empty(slot))
-        && rest;
-    right.then_some(totals)
+
+    /// Goes on to the end of a table, all of which is there. What is in it, if it is right.
+    pub(super) fn finish(mut self, table: Table<'_>) -> Option<Totals> {
+        let blocks = table.layout.blocks;
+        self.advance(table, blocks);
+        let rest =
+            (blocks..blocks.next_multiple_of(8)).all(|block| table.recorded_offset(block) == 0);
+        let right = !self.failed && self.runs == self.place.occupied && rest;
+        right.then_some(self.totals)
+    }
 }

@@ -28,9 +28,9 @@ use crate::sizing::{self, Promise};
 use crate::traits::{Bits, BitsCount, BitsMut, BitsRemove, Contains};
 use crate::typed::Typed;
 use crate::words::Words;
-use build::{Totals, check};
+use build::{Checker, Totals, check};
 use edit::Editor;
-use table::{Entries, Layout, SLOTS, Table};
+use table::{Entries, Layout, MOST_BLOCKS, SLOTS, Table};
 
 /// A set of keys that can be removed again, each with the number of times that
 /// it was inserted.
@@ -173,11 +173,13 @@ impl Deletable {
 
     /// Puts together what a file held. The words must fit the geometry. Those
     /// that can be changed are checked; others can be read whatever they are.
+    /// A check that was begun while they came is brought to its end.
     pub(crate) fn from_parts(
         about: About,
         geometry: DeletableGeometry,
         mut words: Words,
         used: u64,
+        begun: Option<Checking>,
     ) -> Result<Self> {
         debug_assert_eq!(words.get().len() as u64, geometry.words());
         let writable = words.get_mut().is_ok();
@@ -202,7 +204,10 @@ impl Deletable {
         if !writable {
             return Ok(filter);
         }
-        let totals = filter.check()?;
+        let totals = match begun {
+            Some(begun) => begun.checker.finish(filter.table()).ok_or_else(no_table)?,
+            None => filter.check()?,
+        };
         if filter.len() != totals.len {
             return Err(refuse(
                 "insertions",
@@ -222,10 +227,7 @@ impl Deletable {
 
     /// What is in the table, which must be a right one.
     fn check(&self) -> Result<Totals> {
-        check(self.table()).ok_or_else(|| {
-            let (got, expected) = ("no quotient filter", "one as this library makes it");
-            refuse("slots", got.to_owned(), expected.to_owned())
-        })
+        check(self.table()).ok_or_else(no_table)
     }
 
     pub(crate) const fn words(&self) -> &Words {
@@ -364,6 +366,39 @@ impl Deletable {
         let at = quotient % SLOTS * self.layout.bits as usize / 64;
         prefetch(words.as_ptr().wrapping_add(remainders + at));
     }
+}
+
+/// A check of a table whose words come one after another.
+#[derive(Debug)]
+pub(crate) struct Checking {
+    layout: Layout,
+    checker: Checker,
+}
+
+impl Checking {
+    pub(crate) fn new(geometry: DeletableGeometry) -> Self {
+        Self {
+            layout: Layout::new(geometry),
+            checker: Checker::default(),
+        }
+    }
+
+    /// Goes on as far as can be told from the first `come` words.
+    pub(crate) fn advance(&mut self, words: &[u64], come: usize) {
+        let table = Table {
+            layout: self.layout,
+            words,
+        };
+        let blocks = self.layout.blocks_in(come);
+        self.checker
+            .advance(table, blocks.saturating_sub(MOST_BLOCKS + 1));
+    }
+}
+
+/// How a table is refused that is none.
+fn no_table() -> Error {
+    let (got, expected) = ("no quotient filter", "one as this library makes it");
+    refuse("slots", got.to_owned(), expected.to_owned())
 }
 
 /// How a file is refused that contradicts its table.

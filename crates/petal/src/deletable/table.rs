@@ -14,6 +14,8 @@
 //! After Pandey, Bender, Johnson and Patro, "A General-Purpose Counting Filter:
 //! Making Every Bit Count" (2017), whose rank-and-select filter this is.
 
+use std::ops::Range;
+
 use crate::geometry::deletable::{BLOCK_SLOTS, DeletableGeometry, GROUP_BLOCKS};
 
 use super::entry::{self, Entry};
@@ -32,7 +34,7 @@ pub(super) const MOST_PUSHED_EXACTLY: usize = MOST_PUSHED + 2 * SLOTS;
 pub(super) const LARGE_OFFSET: usize = 255;
 
 /// Blocks that a search looks at at most.
-const MOST_BLOCKS: usize = MOST_PUSHED_EXACTLY / SLOTS + 2;
+pub(super) const MOST_BLOCKS: usize = MOST_PUSHED_EXACTLY / SLOTS + 2;
 
 pub(super) const SLOTS: usize = BLOCK_SLOTS as usize;
 const GROUP: usize = GROUP_BLOCKS as usize;
@@ -97,6 +99,11 @@ impl Layout {
     #[inline(always)]
     pub(super) const fn remainders(self, block: usize) -> usize {
         self.occupied(block) + 2
+    }
+
+    /// Blocks of whole groups in the first so many words.
+    pub(super) fn blocks_in(self, words: usize) -> usize {
+        (words / (1 + GROUP * self.width) * GROUP).min(self.blocks)
     }
 
     /// All bits of a remainder.
@@ -171,14 +178,37 @@ impl Table<'_> {
         (word(block) & from).count_ones() + inner + (word(end) & to).count_ones()
     }
 
-    #[inline(always)]
-    fn is_end(&self, slot: usize) -> bool {
-        self.words[self.layout.ends(slot / SLOTS)] >> (slot % SLOTS) & 1 == 1
-    }
-
-    /// Whether a slot is as one is that no run uses.
-    pub(super) fn is_empty(&self, slot: usize) -> bool {
-        !self.is_end(slot) && self.get(slot) == 0
+    /// Whether slots are as those are that no run uses.
+    pub(super) fn are_empty(&self, slots: Range<usize>) -> bool {
+        let bits = self.layout.bits as usize;
+        let mut from = slots.start;
+        while from < slots.end {
+            let block = from / SLOTS;
+            let to = slots.end.min((block + 1) * SLOTS);
+            let (low, high) = (from % SLOTS, to - block * SLOTS);
+            let remainders = &self.words[self.layout.remainders(block)..][..bits];
+            let (first, last) = (low * bits, high * bits - 1);
+            let part = |word: usize| {
+                let above = if word == first / 64 {
+                    u64::MAX << (first % 64)
+                } else {
+                    u64::MAX
+                };
+                let below = if word == last / 64 {
+                    u64::MAX >> (63 - last % 64)
+                } else {
+                    u64::MAX
+                };
+                remainders[word] & above & below
+            };
+            let ends = self.words[self.layout.ends(block)];
+            let among = (u64::MAX << low) & (u64::MAX >> (SLOTS - high));
+            if ends & among != 0 || (first / 64..=last / 64).any(|word| part(word) != 0) {
+                return false;
+            }
+            from = to;
+        }
+        true
     }
 
     /// What a slot holds.
@@ -345,42 +375,41 @@ impl Table<'_> {
 /// The runs of a table, in order. Ends early where the words are not a table.
 pub(super) struct Runs<'a> {
     table: Table<'a>,
-    block: usize,
-    /// Quotients of the block that are still to come.
+    place: RunsPlace,
+}
+
+/// How far a walk over the runs has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RunsPlace {
+    /// Blocks whose quotients were looked at.
+    blocks: usize,
+    /// Quotients of the last one that are still to come.
     left: u64,
     /// One past the last run.
     next: usize,
+    /// Quotients with a run in these blocks.
+    pub(super) occupied: u64,
 }
 
-impl<'a> Runs<'a> {
-    pub(super) fn new(table: Table<'a>) -> Self {
-        Self {
-            table,
-            block: 0,
-            left: table.words[table.layout.occupied(0)],
-            next: 0,
-        }
-    }
-}
-
-impl Iterator for Runs<'_> {
-    type Item = Run;
-
-    fn next(&mut self) -> Option<Run> {
+impl RunsPlace {
+    /// The next run of a quotient in the blocks before one.
+    #[inline(always)]
+    pub(super) fn next_before(&mut self, table: Table<'_>, block: usize) -> Option<Run> {
         while self.left == 0 {
-            self.block += 1;
-            if self.block >= self.table.layout.blocks {
+            if self.blocks >= block.min(table.layout.blocks) {
                 return None;
             }
-            self.left = self.table.words[self.table.layout.occupied(self.block)];
+            self.left = table.words[table.layout.occupied(self.blocks)];
+            self.occupied += u64::from(self.left.count_ones());
+            self.blocks += 1;
         }
-        let quotient = self.block * SLOTS + self.left.trailing_zeros() as usize;
+        let quotient = (self.blocks - 1) * SLOTS + self.left.trailing_zeros() as usize;
         self.left &= self.left - 1;
         let start = quotient.max(self.next);
-        let Some(end) = self.table.first_end(start) else {
+        let Some(end) = table.first_end(start) else {
             // What follows cannot be told.
             self.left = 0;
-            self.block = self.table.layout.blocks;
+            self.blocks = table.layout.blocks;
             return None;
         };
         self.next = end + 1;
@@ -389,6 +418,23 @@ impl Iterator for Runs<'_> {
             start,
             end,
         })
+    }
+}
+
+impl<'a> Runs<'a> {
+    pub(super) fn new(table: Table<'a>) -> Self {
+        Self {
+            table,
+            place: RunsPlace::default(),
+        }
+    }
+}
+
+impl Iterator for Runs<'_> {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        self.place.next_before(self.table, self.table.layout.blocks)
     }
 }
 

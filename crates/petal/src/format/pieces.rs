@@ -10,12 +10,13 @@
 use super::MIB;
 use super::checksum::{sum, table_bytes};
 use super::contents::{Contents, Stored, le_bytes};
-use super::header::{Header, field};
+use super::header::{Geometry, Header, field};
 use super::payload::Runs;
 use super::read::Front;
 use super::sections::HEADER_LEN;
 use super::source::Source;
 use crate::any::AnyFilter;
+use crate::deletable::Checking;
 use crate::error::{Error, FormatError, Result};
 use crate::hash::Secret;
 use crate::words::Words;
@@ -121,6 +122,9 @@ pub struct Assembly {
     words: Vec<Words>,
     /// Bytes of the payload that came.
     come: u64,
+    /// The check of a deletable filter, as far as it came: at the end it would
+    /// take as long as all pieces before.
+    checking: Option<Checking>,
 }
 
 impl Assembly {
@@ -149,8 +153,15 @@ impl Assembly {
                 available: Some(most),
             });
         }
+        let checking = match front.header.geometry {
+            Geometry::Deletable { shape, .. } if cfg!(target_endian = "little") => {
+                Some(Checking::new(shape))
+            }
+            _ => None,
+        };
         Ok(Self {
             words: front.runs.allocate()?,
+            checking,
             bytes,
             front,
             come: 0,
@@ -210,6 +221,9 @@ impl Assembly {
         self.front.runs.check(self.come, piece)?;
         self.front.runs.copy(self.come, piece, &mut self.words)?;
         self.come += len;
+        if let (Some(checking), [words]) = (&mut self.checking, self.words.as_slice()) {
+            checking.advance(words.get(), place(self.come / 8));
+        }
         Ok(())
     }
 
@@ -230,7 +244,8 @@ impl Assembly {
             words.make_native();
         }
         let hasher = self.front.unlock(secret)?;
-        self.front.into_filter(hasher, self.words)
+        self.front
+            .into_filter_checked(hasher, self.words, self.checking)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::bloom::Bloom;
 use crate::cascade::Cascade;
 use crate::classic::Classic;
 use crate::counting::Counting;
-use crate::deletable::Deletable;
+use crate::deletable::{Checking, Deletable};
 use crate::digest_set::DigestSet;
 use crate::error::{Error, FormatError, Result};
 use crate::growable::Growable;
@@ -420,6 +420,16 @@ impl Front {
 
     /// Puts the filter together.
     pub(super) fn into_filter(self, hasher: KeyHasher, words: Vec<Words>) -> Result<AnyFilter> {
+        self.into_filter_checked(hasher, words, None)
+    }
+
+    /// The same where the check of a deletable filter has begun.
+    pub(super) fn into_filter_checked(
+        self,
+        hasher: KeyHasher,
+        words: Vec<Words>,
+        begun: Option<Checking>,
+    ) -> Result<AnyFilter> {
         let Self {
             header, metadata, ..
         } = self;
@@ -466,7 +476,7 @@ impl Front {
             }
             Geometry::Deletable { shape, used } => {
                 let words = words.next().ok_or_else(missing)?;
-                Ok(Deletable::from_parts(about, shape, words, used)?.into())
+                Ok(Deletable::from_parts(about, shape, words, used, begun)?.into())
             }
             Geometry::Static(shape) => {
                 let words = words.next().ok_or_else(missing)?;

@@ -139,3 +139,49 @@ fn growth_by_another_factor_is_kept() {
         }
     }
 }
+
+/// A table is checked as it comes, and the verdict is that of a check at the end.
+#[test]
+fn a_table_in_pieces_is_judged_as_a_whole_one() {
+    let promise = Promise {
+        items: 150_000,
+        error: 0.01,
+    };
+    let mut filter = Deletable::sized(Identity::new(KeyType::Bytes), promise).unwrap();
+    for digest in digests(120_000) {
+        for _ in 0..=digest % 4 / 3 {
+            filter.insert_bits(digest).unwrap();
+        }
+    }
+    for empty in [false, true] {
+        let filter = AnyFilter::from(if empty {
+            Deletable::sized(Identity::new(KeyType::Bytes), promise).unwrap()
+        } else {
+            std::mem::replace(
+                &mut filter,
+                Deletable::sized(Identity::new(KeyType::Bytes), promise).unwrap(),
+            )
+        });
+        assert_same(&filter, &reassembled(&filter, None, 4096));
+        let front = filter.front().unwrap();
+        let len = usize::try_from(filter.payload_len().unwrap()).unwrap();
+        let payload = filter.payload_piece(0, len).unwrap();
+        let judged = |payload: &[u8], most: usize| {
+            let mut assembly = Assembly::new(&front, u64::MAX).unwrap();
+            for piece in payload.chunks(most) {
+                assembly.push(piece).unwrap();
+            }
+            assembly.finish(None).is_ok()
+        };
+        let mut refused = 0;
+        for draw in digests(60) {
+            let mut damaged = payload.clone();
+            let at = usize::try_from(draw % payload.len() as u64).unwrap();
+            damaged[at] ^= 1 << (draw >> 60 & 7);
+            let whole = judged(&damaged, len);
+            assert_eq!(judged(&damaged, 8 * 1000), whole, "byte {at}");
+            refused += u32::from(!whole);
+        }
+        assert!(refused >= 20, "{refused}");
+    }
+}
