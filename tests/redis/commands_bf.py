@@ -1,5 +1,8 @@
 """The table of the BF commands: replies and errors, word for word."""
 
+import os
+import subprocess
+
 from context import OK, Error, Simple, replies, test
 from server import Raw
 
@@ -239,3 +242,14 @@ def bf_clients_of_redis_py_work_unchanged(context):
         for iterator, data in chunks:
             assert bloom.loadchunk("copy", iterator, data)
         assert bloom.mexists("copy", "a", "c", "q") == [1, 1, 0]
+
+
+@test
+def the_redis_crate_works_unchanged(context):
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+    for protocol in ("resp2", "resp3"):
+        url = f"redis://127.0.0.1:{context.server().port}/?protocol={protocol}"
+        done = subprocess.run(
+            ["cargo", "test", "-q", "-p", "petal-redis", "--test", "client", "--", "--ignored"],
+            cwd=root, env={**os.environ, "PETAL_REDIS_URL": url}, capture_output=True, text=True)
+        assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr

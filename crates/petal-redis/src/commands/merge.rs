@@ -15,8 +15,9 @@ use crate::engine::later::{Job, Step};
 use crate::engine::{self, Arg, Call, Failure, Found, Outcome};
 use crate::numbers;
 
-/// Bytes that are merged at once: one to three milliseconds.
-const AT_ONCE: u64 = 8 << 20;
+/// Bytes that are merged at once: a millisecond, or a few where memory is touched for the
+/// first time.
+const AT_ONCE: u64 = 1 << 20;
 
 /// The filter of a key, if it is one that can be merged.
 fn mergeable(filter: &Filter) -> Outcome<&Bloom> {
