@@ -282,6 +282,7 @@ fn fixed(question: Question, collisions: Collisions) -> Result<Cost> {
             hashes: None,
             lines: u32::try_from(whole(lines)).unwrap_or(u32::MAX),
             stages: None,
+            doubling: None,
         })
     })
 }
