@@ -31,7 +31,9 @@ const POURED: usize = 1024;
 /// The bitmap, and which blocks of it there are.
 #[derive(Debug)]
 pub(super) struct Addresses {
-    bitmap: RoaringBitmap,
+    /// One for each first byte: a new block moves all later ones of its bitmap, and with
+    /// 2^16 of them that took ten times as long as the rest.
+    bitmaps: Vec<RoaringBitmap>,
     len: u64,
     /// A bit for each block, and how many are set.
     blocks: Vec<u64>,
@@ -45,7 +47,7 @@ impl Addresses {
     /// cannot be undone.
     pub(super) fn new(identity: &Identity) -> Option<Self> {
         Some(Self {
-            bitmap: RoaringBitmap::new(),
+            bitmaps: vec![RoaringBitmap::new(); 256],
             len: 0,
             blocks: vec![0; mask_words(1 << 16)],
             block_count: 0,
@@ -88,7 +90,7 @@ impl Addresses {
             let Some(address) = self.address(digest) else {
                 continue;
             };
-            if self.bitmap.insert(address) {
+            if self.bitmaps[(address >> 24) as usize].insert(address) {
                 mask[i / 64] |= 1 << (i % 64);
                 self.len += 1;
                 let block = (address >> 16) as usize;
@@ -102,7 +104,10 @@ impl Addresses {
     /// Bit `i` of `mask`, which is cleared, becomes 1 where address `i` is present.
     pub(super) fn contains(&self, digests: &Digests, mask: &mut [u64]) {
         for (i, &digest) in digests.bits().iter().enumerate() {
-            let present = self.address(digest).is_none_or(|a| self.bitmap.contains(a));
+            let present = self.address(digest).is_none_or(|address| {
+                let bitmap = &self.bitmaps[(address >> 24) as usize];
+                bitmap.contains(address)
+            });
             mask[i / 64] |= u64::from(present) << (i % 64);
         }
     }
@@ -116,7 +121,7 @@ impl Addresses {
     pub(super) fn pour_into(&self, filter: &mut Bloom) -> Result<()> {
         let mut digests = Digests::new(self.identity.hasher.clone(), self.identity.key_type);
         let mut mask = vec![0; mask_words(POURED)];
-        let mut addresses = self.bitmap.iter().peekable();
+        let mut addresses = self.bitmaps.iter().flatten().peekable();
         while addresses.peek().is_some() {
             digests.clear();
             for address in addresses.by_ref().take(POURED) {
@@ -169,10 +174,15 @@ mod tests {
             assert!(room == 0 || addresses.bytes() <= 1 << 20);
             last = addresses.bytes();
         }
-        assert_eq!(addresses.len(), addresses.bitmap.len());
-        let held = addresses.bitmap.statistics();
-        assert_eq!(u64::from(held.n_containers), addresses.block_count);
-        let stored = held.n_bytes_array_containers + held.n_bytes_bitset_containers;
+        let held: u64 = addresses.bitmaps.iter().map(RoaringBitmap::len).sum();
+        assert_eq!(addresses.len(), held);
+        let (mut blocks, mut stored) = (0, 0);
+        for bitmap in &addresses.bitmaps {
+            let held = bitmap.statistics();
+            blocks += u64::from(held.n_containers);
+            stored += held.n_bytes_array_containers + held.n_bytes_bitset_containers;
+        }
+        assert_eq!(blocks, addresses.block_count);
         assert!(stored <= addresses.bytes());
         assert!(Addresses::bytes_of(u64::MAX) <= FULL);
         assert_eq!(addresses.room_within(FULL), u64::MAX);
