@@ -57,10 +57,11 @@ struct Place {
 
 impl Place {
     /// Where a row is in a layer that is there. `uniform`, if not 0, are the columns of every
-    /// block: a loop that knows them has less to do.
+    /// block: a loop that knows them has less to do, and so has one that knows the bits of a
+    /// value, `values`, as 0.
     #[inline(always)]
-    fn of(layer: &Layer, row: Row, uniform: usize) -> Self {
-        let row = row.with_value(layer.value_bits(), 0);
+    fn of(layer: &Layer, row: Row, uniform: usize, values: u32) -> Self {
+        let row = row.with_value(values, 0);
         let (block, bit) = (row.start / WIDTH, row.start % WIDTH);
         let (columns, here, behind) = if uniform == 0 {
             let here = layer.block_at(block);
@@ -127,7 +128,7 @@ impl Static {
 
     /// The shard of a digest, and its place in the first layer if there is one.
     #[inline(always)]
-    fn locate(&self, digest: u64, uniform: usize) -> Option<Place> {
+    fn locate(&self, digest: u64, uniform: usize, values: u32) -> Option<Place> {
         let (shard, position) = shard_of(digest, self.shards.count());
         #[expect(clippy::cast_possible_truncation, reason = "shards are in memory")]
         let shard = shard as usize;
@@ -139,7 +140,7 @@ impl Static {
         Some(Place {
             digest,
             shard,
-            ..Place::of(layer, row, uniform)
+            ..Place::of(layer, row, uniform, values)
         })
     }
 
@@ -167,9 +168,9 @@ impl Static {
 
     /// [`Self::locate`], and the words on their way.
     #[inline(always)]
-    fn fetch(&self, digest: u64) -> Option<Place> {
+    fn fetch(&self, digest: u64, values: u32) -> Option<Place> {
         let words = self.words.get().as_ptr();
-        let place = self.locate(digest, 0)?;
+        let place = self.locate(digest, 0, values)?;
         prefetch(words.wrapping_add(place.threshold));
         prefetch(words.wrapping_add(place.here));
         prefetch(words.wrapping_add(place.here + 8));
@@ -195,7 +196,7 @@ impl Work for ProbeLater<'_> {
                 break;
             }
             let row = Row::in_later(self.digest, index + 1, layer.starts);
-            let place = Place::of(layer, row, 0);
+            let place = Place::of(layer, row, 0, self.filter.columns.values);
             if !(layer.bumps && place.is_bumped(words)) {
                 return place.differs(cpu, words);
             }
@@ -311,7 +312,10 @@ impl Work for Ask<'_> {
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) -> u64 {
-        let place = self.filter.locate(self.digest, 0);
+        let place = match self.filter.columns.values {
+            0 => self.filter.locate(self.digest, 0, 0),
+            values => self.filter.locate(self.digest, 0, values),
+        };
         place.map_or(ABSENT, |place| self.filter.probe(cpu, &place))
     }
 }
@@ -328,28 +332,36 @@ impl Work for AskAll<'_> {
 
     #[inline(always)]
     fn run<C: Cpu>(self, cpu: C) {
-        if size_of_val(self.filter.words.get()) > CACHED_BYTES {
-            let Self {
-                filter,
-                digests,
-                mask,
-            } = self;
-            run_ahead(cpu, filter, digests, |i, difference| {
-                mask[i / 64] |= u64::from(filter.is_seen(difference)) << (i % 64);
-            });
-        } else {
-            match self.filter.uniform() {
-                0 => self.run_cached(cpu, 0),
-                8 => self.run_cached(cpu, 8),
-                columns => self.run_cached(cpu, columns),
-            }
+        let cached = size_of_val(self.filter.words.get()) <= CACHED_BYTES;
+        match (self.filter.columns.values, cached) {
+            (0, false) => self.run_ahead(cpu, 0),
+            (values, false) => self.run_ahead(cpu, values),
+            (0, true) => match self.filter.uniform() {
+                0 => self.run_cached(cpu, 0, 0),
+                8 => self.run_cached(cpu, 8, 0),
+                columns => self.run_cached(cpu, columns, 0),
+            },
+            (values, true) => self.run_cached(cpu, 0, values),
         }
     }
 }
 
 impl AskAll<'_> {
     #[inline(always)]
-    fn run_cached<C: Cpu>(self, cpu: C, uniform: usize) {
+    fn run_ahead<C: Cpu>(self, cpu: C, values: u32) {
+        let Self {
+            filter,
+            digests,
+            mask,
+        } = self;
+        run_ahead(cpu, filter, digests, values, |i, difference| {
+            let seen = difference.is_some_and(|difference| difference >> values == 0);
+            mask[i / 64] |= u64::from(seen) << (i % 64);
+        });
+    }
+
+    #[inline(always)]
+    fn run_cached<C: Cpu>(self, cpu: C, uniform: usize, values: u32) {
         let Self {
             filter,
             digests,
@@ -358,8 +370,8 @@ impl AskAll<'_> {
         for (chunk, word) in digests.chunks(64).zip(mask) {
             let mut answers = 0;
             for (i, &digest) in chunk.iter().enumerate() {
-                let place = filter.locate(digest, uniform);
-                let seen = place.is_some_and(|place| filter.is_seen(filter.probe(cpu, &place)));
+                let place = filter.locate(digest, uniform, values);
+                let seen = place.is_some_and(|place| filter.probe(cpu, &place) >> values == 0);
                 answers |= u64::from(seen) << i;
             }
             *word |= answers;
@@ -384,28 +396,34 @@ impl Work for AskValues<'_> {
             digests,
             into,
         } = self;
-        run_ahead(cpu, filter, digests, |i, difference| into[i] = difference);
+        let values = filter.columns.values;
+        run_ahead(cpu, filter, digests, values, |i, difference| {
+            into[i] = difference.unwrap_or(ABSENT);
+        });
     }
 }
 
 /// For a filter in memory: the words of each digest are fetched [`AHEAD`] digests before. Hands
-/// over what each differs in, with its index, in order.
+/// over what each differs in, with its index, in order: `None` in a shard without keys.
 #[inline(always)]
-fn run_ahead<C: Cpu>(cpu: C, filter: &Static, digests: &[u64], mut take: impl FnMut(usize, u64)) {
+fn run_ahead<C: Cpu>(
+    cpu: C,
+    filter: &Static,
+    digests: &[u64],
+    values: u32,
+    mut take: impl FnMut(usize, Option<u64>),
+) {
     let mut places = [None; AHEAD];
     let (started, following) = digests.split_at(digests.len().min(AHEAD));
     for (place, &digest) in places.iter_mut().zip(started) {
-        *place = filter.fetch(digest);
+        *place = filter.fetch(digest, values);
     }
     let mut following = following.iter();
     for i in 0..digests.len() {
         let place = &mut places[i % AHEAD];
-        let difference = place
-            .as_ref()
-            .map_or(ABSENT, |place| filter.probe(cpu, place));
-        take(i, difference);
+        take(i, place.as_ref().map(|place| filter.probe(cpu, place)));
         if let Some(&digest) = following.next() {
-            *place = filter.fetch(digest);
+            *place = filter.fetch(digest, values);
         }
     }
 }

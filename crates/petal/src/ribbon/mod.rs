@@ -255,7 +255,11 @@ impl Static {
     /// The chance that a random absent digest is "seen": from the columns.
     #[must_use]
     pub fn error_now(&self) -> f64 {
-        let errors = self.shards.first.iter().map(|layer| layer.error());
+        let errors = self
+            .shards
+            .first
+            .iter()
+            .map(|layer| layer.error(self.columns));
         errors.sum::<f64>() / self.shards.first.len() as f64
     }
 }

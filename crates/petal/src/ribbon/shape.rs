@@ -183,7 +183,8 @@ pub(super) struct Layer {
     /// Blocks that have one column more: the first ones. One past the last
     /// block if keys in the last block have it, too.
     with_more: u64,
-    columns: Columns,
+    /// Columns of every block: those of a value, and those that are compared.
+    least: u32,
     /// Whether keys may be bumped from it: it has thresholds.
     pub(super) bumps: bool,
 }
@@ -206,7 +207,7 @@ impl Layer {
             solution: first,
             thresholds: 0,
             with_more,
-            columns,
+            least: columns.least(),
             bumps,
         };
         layer.thresholds = layer.block_at(blocks);
@@ -214,8 +215,8 @@ impl Layer {
     }
 
     /// The same layer with or without thresholds.
-    pub(super) fn with_bumps(self, bumps: bool) -> Self {
-        Self::new(self.solution, self.blocks(), bumps, self.columns)
+    pub(super) fn with_bumps(self, bumps: bool, columns: Columns) -> Self {
+        Self::new(self.solution, self.blocks(), bumps, columns)
     }
 
     /// [`Self::new`] in words that end at `most`, and the word behind it; `None`
@@ -258,35 +259,34 @@ impl Layer {
 
     /// The chance that the row of an absent key is in the solution; 0 for a layer that is not
     /// there.
-    pub(super) fn error(&self) -> f64 {
+    pub(super) fn error(&self, columns: Columns) -> f64 {
         if self.starts == 0 {
             return 0.0;
         }
         let with_more = (self.with_more.saturating_sub(1) * WIDTH).min(self.starts);
         let halved = with_more as f64 / self.starts as f64 / 2.0;
-        (-f64::from(self.columns.everywhere)).exp2() * (1.0 - halved)
+        (-f64::from(columns.everywhere)).exp2() * (1.0 - halved)
     }
 
     /// The columns of a row that starts in a block.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "at most 63")]
     pub(super) const fn columns_from(&self, block: u64) -> usize {
-        (self.columns.least() as u64 + (block + 1 < self.with_more) as u64) as usize
+        (self.least as u64 + (block + 1 < self.with_more) as u64) as usize
     }
 
     /// Columns of a block in the words.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "at most 63")]
     pub(super) const fn columns_in(&self, block: u64) -> usize {
-        (self.columns.least() as u64 + (block < self.with_more) as u64) as usize
+        (self.least as u64 + (block < self.with_more) as u64) as usize
     }
 
     /// The index of the first word of a block.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the words are in memory")]
     pub(super) fn block_at(&self, block: u64) -> usize {
-        self.uniform_block_at(block, self.columns.least() as usize)
-            + block.min(self.with_more) as usize
+        self.uniform_block_at(block, self.least as usize) + block.min(self.with_more) as usize
     }
 
     /// The same where every block has the same columns.
@@ -294,12 +294,6 @@ impl Layer {
     #[expect(clippy::cast_possible_truncation, reason = "the words are in memory")]
     pub(super) const fn uniform_block_at(&self, block: u64, columns: usize) -> usize {
         self.solution + block as usize * columns
-    }
-
-    /// Bits of a value.
-    #[inline(always)]
-    pub(super) const fn value_bits(&self) -> u32 {
-        self.columns.values
     }
 
     /// The index of the word that has a bucket's threshold.

@@ -87,7 +87,14 @@ impl<E: Entry> Begun<E> {
 
     /// Adds the other layers.
     fn finish(mut self, band: &mut Band, plan: Plan<'_, E>) -> Result<Shard> {
-        end_layer(band, &mut self.shard, 0, self.layer, &mut self.bumped);
+        end_layer(
+            band,
+            &mut self.shard,
+            0,
+            self.layer,
+            plan.columns,
+            &mut self.bumped,
+        );
         plan.add_layers(band, self.shard, 1, self.bumped)
     }
 }
@@ -175,7 +182,7 @@ impl<E: Entry> Plan<'_, E> {
                 .run();
                 layer
             };
-            end_layer(band, &mut shard, index, layer, &mut bumped);
+            end_layer(band, &mut shard, index, layer, self.columns, &mut bumped);
             std::mem::swap(&mut keys, &mut bumped);
         }
         Ok(shard)
@@ -218,10 +225,11 @@ fn end_layer<E: Entry>(
     shard: &mut Shard,
     index: usize,
     layer: Layer,
+    columns: Columns,
     bumped: &mut [E],
 ) {
     sort_for_layer(bumped, index + 1);
-    let layer = layer.with_bumps(!bumped.is_empty());
+    let layer = layer.with_bumps(!bumped.is_empty(), columns);
     shard.words.resize(layer.end(), 0);
     band.solve(&layer, &mut shard.words);
     shard.blocks[index] = u32::try_from(layer.blocks()).unwrap_or(u32::MAX);
