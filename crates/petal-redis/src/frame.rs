@@ -20,8 +20,9 @@ use twox_hash::XxHash3_64;
 use crate::config;
 use crate::engine::Outcome;
 
-/// Bytes of a payload in a chunk.
-pub(crate) const PIECE: usize = 1 << 20;
+/// Bytes of a payload in a chunk: what is checked of a full quotient filter in five
+/// milliseconds.
+pub(crate) const PIECE: usize = 256 << 10;
 
 const SUM_BYTES: usize = 8;
 const MAGIC_BYTES: usize = 8;

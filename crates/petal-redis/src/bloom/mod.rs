@@ -98,17 +98,19 @@ impl BloomKey {
         let stages = filter.stages();
         let changed = change(filter)?;
         self.changes += 1;
-        // Where bits only ever appear, a dump is good as long as there are as many stages.
-        let only_appear = matches!(
-            filter.body,
-            Body::Own(AnyFilter::Bloom(_) | AnyFilter::Growable(_) | AnyFilter::Classic(_))
-                | Body::Foreign(_)
-        );
-        if stages != filter.stages() {
-            self.epoch += 1;
+        let grown = stages != filter.stages();
+        let torn = match &filter.body {
+            // Bits only ever appear: a dump is good as long as there are as many stages.
+            Body::Own(AnyFilter::Bloom(_) | AnyFilter::Growable(_) | AnyFilter::Classic(_)) => {
+                grown
+            }
+            Body::Own(_) => true,
+            // Its iterators are RedisBloom's, so that it can go back there.
+            Body::Foreign(_) => false,
+        };
+        self.epoch += u64::from(torn);
+        if grown {
             self.measure();
-        } else if !only_appear {
-            self.epoch += 1;
         }
         Ok(changed)
     }
