@@ -196,7 +196,7 @@ def cf_is_kept_copied_and_replicated(context):
         ]
 
     before = seen(raw)
-    assert raw("WAIT", "1", "5000") == 1
+    assert raw("WAIT", "1", "30000") == 1
     assert seen(follow) == before
     from persistence import rewrite
     rewrite(raw)

@@ -69,7 +69,7 @@ def dumps_of_redisbloom_answer_as_their_maker(context):
         assert all(raw("BF.MEXISTS", key, *accepted, *members))
         expected[key] = raw("BF.MEXISTS", key, *range(5000)), raw("BF.INFO", key)
     follow = Raw(context.server(f"replicaof 127.0.0.1 {master.port}"))
-    assert raw("WAIT", "1", "10000") == 1
+    assert raw("WAIT", "1", "30000") == 1
     from persistence import rewrite
     rewrite(raw)
     master.kill()

@@ -88,7 +88,7 @@ def merges_of_large_filters_are_done_in_parts(context):
             assert all(raw("BF.MEXISTS", target, *(f"{key}{i}" for i in range(2000))))
     card = raw("BF.CARD", "a")
     assert 6000 <= card <= 6600, card
-    assert raw("WAIT", "1", "10000") == 1
+    assert raw("WAIT", "1", "30000") == 1
     for key in ("a", "b", "c", "new"):
         assert follow("DEBUG", "DIGEST-VALUE", key) == raw("DEBUG", "DIGEST-VALUE", key), key
     # In a transaction nobody can wait: then it is done at once.
@@ -129,7 +129,7 @@ def windows_of_time_forget_on_replicas_and_after_a_restart(context):
     raw("BF.MADD", "k", *range(100))
     assert raw("BF.INSERT", "made", "WINDOW", "1h", "ITEMS", "a", "b") == [1, 1]
     assert all(raw("BF.MEXISTS", "k", *range(100))) or time.monotonic() - began > 2.5
-    raw("WAIT", "1", "5000")
+    raw("WAIT", "1", "30000")
     for key in ("k", "made"):
         assert follow("DEBUG", "DIGEST-VALUE", key) == raw("DEBUG", "DIGEST-VALUE", key)
     master.kill()
@@ -196,7 +196,7 @@ def keyed_hashing_by_a_secret_that_is_never_written(context):
     raw("BF.MADD", "k", *range(500))
     raw("CF.INSERT", "c", "ITEMS", *range(500))
     assert raw("BF.STATS", "k")[-1] == 1
-    raw("WAIT", "1", "5000")
+    raw("WAIT", "1", "30000")
     assert follow("DEBUG", "DIGEST-VALUE", "k") == raw("DEBUG", "DIGEST-VALUE", "k")
     assert follow("DEBUG", "DIGEST-VALUE", "c") == raw("DEBUG", "DIGEST-VALUE", "c")
     assert all(follow("BF.MEXISTS", "k", *range(500)))
@@ -288,7 +288,7 @@ def transactions_scripts_and_read_only_replicas(context):
     assert raw("EVAL", "return redis.call('BF.ADD', KEYS[1], ARGV[1])", "1", "k", "b") == 1
     replica = Raw(context.server(f"replicaof 127.0.0.1 {master.port}"))
     wait_for(lambda: b"master_link_status:up" in replica("INFO", "replication"), "the link")
-    raw("WAIT", "1", "5000")
+    raw("WAIT", "1", "30000")
     assert replica("BF.MEXISTS", "k", "a", "b") == [1, 1]
     assert replica("BF.ADD", "k", "c").startswith("READONLY")
     assert replica("CF.COMPACT", "c").startswith("READONLY")
@@ -311,3 +311,52 @@ def what_changes_nothing_breaks_no_watch(context):
             raw("MULTI")
             raw("PING")
             assert (raw("EXEC") is not None) == runs, command
+
+
+@test
+def the_chain_is_shown(context):
+    raw = Raw(context.server())
+    raw("BF.RESERVE", "k", "0.01", "100")
+    raw("BF.MADD", "k", *range(250))
+    size, *stages = (line.decode() for line in raw("BF.DEBUG", "k"))
+    assert size == f"size:{raw('BF.CARD', 'k')}" and len(stages) == 2
+    for stage, capacity in zip(stages, (100, 200)):
+        assert f" hashwidth:64 capacity:{capacity} size:" in stage and " ratio:" in stage, stage
+    assert raw("BF.DEBUG", "none") == "ERR not found"
+    assert raw("BF.MERGEPART", "k", "k", "x", "0") == "ERR bad part"
+
+
+@test
+def in_a_cluster(context):
+    one, other = context.server("cluster-enabled yes"), context.server("cluster-enabled yes")
+    raw, there = Raw(one), Raw(other)
+    assert raw("CLUSTER", "ADDSLOTS", *range(16_384)) == OK
+    wait_for(lambda: b"cluster_state:ok" in raw("CLUSTER", "INFO"), "the cluster")
+    assert raw("BF.RESERVE", "{t}a", "0.01", "1000", "NONSCALING", "SEED", "1") == OK
+    assert raw("BF.RESERVE", "{t}b", "0.01", "1000", "NONSCALING", "SEED", "1") == OK
+    raw("BF.MADD", "{t}a", *range(500))
+    raw("CF.INSERT", "{t}c", "ITEMS", *range(500))
+    assert raw("BF.MERGE", "{t}b", "elsewhere").startswith("CROSSSLOT")
+    assert raw("BF.MERGE", "{t}b", "{t}a") == OK
+    # Its slot moves to another node while it is used.
+    assert raw("CLUSTER", "MEET", "127.0.0.1", other.port) == OK
+    nodes = [one("CLUSTER", "MYID").decode() for one in (raw, there)]
+    wait_for(lambda: nodes[0].encode() in there("CLUSTER", "NODES")
+             and b"handshake" not in there("CLUSTER", "NODES")
+             and b"cluster_state:ok" in there("CLUSTER", "INFO"), "the other node")
+    slot = raw("CLUSTER", "KEYSLOT", "{t}a")
+    assert there("CLUSTER", "SETSLOT", slot, "IMPORTING", nodes[0]) == OK
+    assert raw("CLUSTER", "SETSLOT", slot, "MIGRATING", nodes[1]) == OK
+    keys = raw("CLUSTER", "GETKEYSINSLOT", slot, "10")
+    assert sorted(keys) == [b"{t}a", b"{t}b", b"{t}c"]
+    assert raw("BF.ADD", "{t}a", "before") == 1
+    assert raw("MIGRATE", "127.0.0.1", other.port, "", "0", "5000", "KEYS", *keys) == OK
+    assert raw("BF.ADD", "{t}a", "after").startswith("ASK")
+    there("ASKING")
+    assert there("BF.ADD", "{t}a", "after") == 1
+    for node in (there, raw):
+        assert node("CLUSTER", "SETSLOT", slot, "NODE", nodes[1]) == OK
+    assert all(there("BF.MEXISTS", "{t}a", *range(500), "before", "after"))
+    assert all(there("BF.MEXISTS", "{t}b", *range(500)))
+    assert all(there("CF.MEXISTS", "{t}c", *range(500)))
+    assert raw("BF.EXISTS", "{t}a", "before").startswith("MOVED")

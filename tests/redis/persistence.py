@@ -119,7 +119,7 @@ def replicas_answer_the_same_bit_for_bit(context):
     raw("BF.MADD", "grown", *range(4000, 9000))
     raw("BF.MADD", "fixed", *range(2000, 9000))
     raw("COPY", "grown", "copy")
-    assert raw("WAIT", "1", "5000") == 1
+    assert raw("WAIT", "1", "30000") == 1
     keys = KEYS + ["made", "own", "full", "copy"]
     assert answers(follow, keys) == answers(raw, keys)
     # A failover: the replica goes on alone.

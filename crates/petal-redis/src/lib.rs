@@ -1,6 +1,6 @@
 //! Bloom and deletable filters as a module of Redis and Valkey.
 //!
-//! One library that Redis from 6.2 and Valkey from 8.1 on load: the `BF.*` and
+//! One library for all servers (tested: Redis 7.0, Valkey 8.1 and 9.1): the `BF.*` and
 //! `CF.*` commands of RedisBloom on the filters of `petal`, and some of its own.
 //! `docs/redis.md` is for its users. Imports point down this list:
 //!
