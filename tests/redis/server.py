@@ -49,7 +49,11 @@ class Server:
         self.folder = folder or tempfile.mkdtemp(prefix="petal-redis-")
         self.port = free_port()
         self.process = None
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def start(self):
         config = os.path.join(self.folder, "server.conf")
@@ -109,7 +113,7 @@ class Server:
         self.start()
 
     def close(self):
-        if self.process.poll() is None:
+        if self.process is not None and self.process.poll() is None:
             self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
