@@ -99,6 +99,7 @@ def measure_shipped(petal, folder, name, listed, allowed, others):
     allowed_file.write_bytes(b"\n".join(allowed) + b"\n")
     cascade = ["--kind", "cascade", "--not-listed", allowed_file]
     forms = [(form, error, ["--kind", form]) for form in ["bloom", "static"] for error in SHIPPED_ERRORS]
+    forms += [("packed", error, ["--kind", "classic", "-k", "2"]) for error in SHIPPED_ERRORS if float(error) >= 1e-3]
     forms += [("cascade", error, cascade) for error in [*SHIPPED_ERRORS, "1"]]
     print(f"\n{name}: {len(listed)} listed, {len(allowed)} allowed, {len(others)} others")
     print("| form | error | bytes | bits a line | allowed found | others found | expected |")
@@ -118,7 +119,19 @@ def measure_shipped(petal, folder, name, listed, allowed, others):
         if abs(found - expected) > 5 * math.sqrt(expected) + 1:
             sys.exit(f"{name}: {form} at {error} finds {found} other lines, expected {expected:.1f}")
         size = filter_file.stat().st_size
+        if form == "packed":
+            size = packed_size(petal, filter_file)
         print(f"| {form} | {error} | {size:,} | {size * 8 / len(listed):.2f} | {wrong} | {found} | {expected:.1f} |")
+
+
+def packed_size(petal, filter_file):
+    """Bytes of a filter on the wire, which comes out of it as it was."""
+    packed, back = filter_file.with_suffix(".packed"), filter_file.with_suffix(".back")
+    run(petal, "pack", filter_file, "-o", packed, "--force", "-q")
+    run(petal, "unpack", packed, "-o", back, "--force", "-q")
+    if back.read_bytes() != filter_file.read_bytes():
+        sys.exit(f"{filter_file}: another one after pack and unpack")
+    return packed.stat().st_size
 
 
 def main():
