@@ -5,7 +5,7 @@
 use std::fs::Metadata;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -25,6 +25,19 @@ impl FileId {
             inode: facts.ino(),
         }
     }
+}
+
+/// What can be read only once, if that is what a path, or `-`, leads to.
+pub(crate) fn pipe(path: &Path) -> Option<FileId> {
+    let is_stdin = path.as_os_str() == "-";
+    let path = if is_stdin {
+        Path::new("/dev/stdin")
+    } else {
+        path
+    };
+    let facts = path.metadata().ok()?;
+    let kind = facts.file_type();
+    (is_stdin || kind.is_fifo() || kind.is_socket()).then(|| FileId::of(&facts))
 }
 
 /// What changes when somebody writes to a file or puts another in its place.

@@ -178,6 +178,15 @@ fn a_line_of_both_lists_is_named() {
             b"line 1234\n",
         )
         .refused(&["its digest is", "put the lists into files"]);
+    // Whatever its name, it would be empty the second time.
+    for (listed, not_listed) in [("-", "-"), ("/dev/stdin", "-"), ("-", "/dev/stdin")] {
+        folder
+            .petal_with(
+                &format!("build {listed} -o y --kind cascade --not-listed {not_listed}"),
+                b"both\n",
+            )
+            .refused(&["both lists", "only once"]);
+    }
     // Two different lines with one digest: they begin with the bytes of XXH3's own secret.
     let with = |middle: &[u8]| {
         [
@@ -292,5 +301,30 @@ fn lines_without_a_value_and_with_two_are_named() {
     ] {
         folder.petal(refused).refused(&[]);
         assert!(!folder.path("x").exists(), "{refused}");
+    }
+}
+
+#[test]
+fn fixed_filters_use_the_threads_that_the_memory_suffices_for() {
+    let folder = Folder::new();
+    folder.file("list", lines(0..2000));
+    folder
+        .petal("build list -o few --kind static -j 99 --memory 200M")
+        .ends_with(0);
+    folder
+        .petal("build list -o one --kind static -j 1 --memory 200M")
+        .ends_with(0);
+    let file = |name| std::fs::read(folder.path(name)).unwrap();
+    assert_eq!(file("few"), file("one"));
+    // The remedy is one.
+    for kind in ["static", "cascade --not-listed other"] {
+        folder.file("other", lines(5000..5010));
+        let build =
+            |memory| format!("build list -o f --force --kind {kind} -j 7 --memory {memory}");
+        let refused = folder.petal(&build("20M".to_owned())).ends_with(2);
+        let told = refused.stderr.split("allow ").nth(1).unwrap();
+        let least: f64 = told.split(' ').next().unwrap().parse().unwrap();
+        assert!((21.0..100.0).contains(&least), "{told}");
+        folder.petal(&build(format!("{least}M"))).ends_with(0);
     }
 }

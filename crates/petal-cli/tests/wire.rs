@@ -168,6 +168,12 @@ fn what_is_planned_for_the_wire_is_what_is_sent() {
     assert!(tight["best"]["hashes"].as_u64().unwrap() >= 6, "{tight}");
     let three = folder.json("plan -n 50k --wire 60K -k 3 --json");
     assert_eq!(three["plans"].as_array().unwrap().len(), 1);
+    // No error below that which `build` takes.
+    let roomy = folder.json("plan -n 1000 --wire 1M --json");
+    assert!(roomy["best"]["error"].as_f64().unwrap() >= 1e-12, "{roomy}");
+    folder
+        .petal("plan -n 1M --wire 1M -k 2 --memory 1K")
+        .refused(&["--wire", "--memory", "-k 2"]);
     folder.petal("plan --wire 60K").refused(&["--wire", "-n"]);
     folder
         .petal("plan -n 1M --wire 20")

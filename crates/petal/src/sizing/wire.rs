@@ -87,7 +87,8 @@ fn wire_bits(items: u64, bits: u64, hashes: u32) -> f64 {
 
 /// The largest classic filter with so many positions that holds `items` keys,
 /// is at most `memory` bytes, and packed at most `wire` bytes, both expected at
-/// `items` keys; `None` if there is none.
+/// `items` keys, and whose error is not below the least that may be asked for;
+/// `None` if there is none, or only one that takes every key for its own.
 ///
 /// # Errors
 /// If `items` is 0 or above [`super::MAX_ITEMS`], or `hashes` is none that a
@@ -104,11 +105,16 @@ pub fn wire_with_hashes(
     let most = (memory.min(MAX_BYTES) / 8).saturating_mul(64);
     let limit = wire as f64 * 8.0;
     // For given k and n both factors of m H(f) that matter grow with m.
-    let fits = |bits| wire_bits(items, bits, hashes) <= limit;
-    match largest(1, most, fits) {
-        Some(bits) => WirePlan::new(items, bits, hashes, collisions).map(Some),
-        None => Ok(None),
-    }
+    let least = collisions.least_error(items);
+    let fits = |bits| {
+        wire_bits(items, bits, hashes) <= limit
+            && classic_error(items, bits, hashes, collisions).is_ok_and(|error| error >= least)
+    };
+    let plan = match largest(1, most, fits) {
+        Some(bits) => WirePlan::new(items, bits, hashes, collisions)?,
+        None => return Ok(None),
+    };
+    Ok((plan.error < 1.0).then_some(plan))
 }
 
 /// The classic filter with the least expected error of all that hold `items`
@@ -124,7 +130,8 @@ pub fn wire_for(items: u64, wire: u64, memory: u64, collisions: Collisions) -> R
     for hashes in 1..=ClassicGeometry::MAX_POSITIONS {
         let plan = wire_with_hashes(items, wire, memory, hashes, collisions)?;
         if let Some(plan) = plan
-            && best.is_none_or(|best| plan.error < best.error)
+            // Where all reach the least error, the fewest positions do.
+            && best.is_none_or(|best| plan.error < best.error * 0.999)
         {
             best = Some(plan);
         }
@@ -133,8 +140,8 @@ pub fn wire_for(items: u64, wire: u64, memory: u64, collisions: Collisions) -> R
         }
     }
     match best {
-        Some(best) if best.error < 1.0 => Ok(best),
-        _ => Err(Error::parameter(
+        Some(best) => Ok(best),
+        None => Err(Error::parameter(
             "bytes on the wire",
             wire,
             "too few for so many keys, or too little memory: allow more",

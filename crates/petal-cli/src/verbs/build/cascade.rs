@@ -35,7 +35,7 @@ impl Fill<'_> {
         let (count, others) = (listed.count(), not_listed.count());
         let bytes = Cascade::expected_bytes(&identity, count, others, self.error)?;
         self.announce_fixed("a cascade", bytes, count.saturating_add(others))?;
-        let threads = self.walk.threads;
+        let threads = self.build_threads();
         match Cascade::build(&identity, &listed, &not_listed, self.error, threads) {
             Err(Error::Ambiguous { digest, answers }) => {
                 Err(self.given_twice(digest, answers, &Which::Lists)?)

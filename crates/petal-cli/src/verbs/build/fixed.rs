@@ -12,16 +12,23 @@ use super::fill::{Fill, Filled};
 use super::sort::{LEAST_RUN, Record, Sorted, Sorter};
 use super::twice::Which;
 use crate::args::BuildKind;
+use crate::budget;
 use crate::input::Batch;
 use crate::keys::KeyedLines;
 use crate::report;
 use crate::units::{format_count, format_size};
 use crate::walk::{Flow, Place};
 
-/// Memory that building takes beside the filter, for each thread: of digests, and of digests with
-/// values, which a cascade has as well.
+/// Memory that building takes beside the filter: of digests, and of digests with values, which a
+/// cascade has as well.
 const BUILDING: u64 = 16 << 20;
 const BUILDING_VALUES: u64 = 24 << 20;
+
+/// The same for each further thread, whose memory the allocator keeps apart.
+const BUILDING_MORE: u64 = 40 << 20;
+
+/// Threads that building makes use of.
+const MOST_THREADS: usize = 8;
 
 /// The field of a line that is its value.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +79,7 @@ impl Fill<'_> {
         let keys = sorted.count();
         let bytes = StaticBuilder::expected_bytes(&identity, keys, self.error)?;
         self.announce_fixed("a static filter", bytes, keys)?;
-        let mut builder = StaticBuilder::new(identity, keys, self.error, self.walk.threads)?;
+        let mut builder = StaticBuilder::new(identity, keys, self.error, self.build_threads())?;
         for part in sorted.parts() {
             builder.push(&part?)?;
         }
@@ -110,7 +117,7 @@ impl Fill<'_> {
         let bytes = StaticBuilder::expected_bytes_with_values(&identity, keys, self.error, bits)?;
         let what = format!("a static filter with values of {bits} bits");
         self.announce_fixed(&what, bytes, keys)?;
-        let threads = self.walk.threads;
+        let threads = self.build_threads();
         let mut builder = StaticBuilder::with_values(identity, keys, self.error, bits, threads)?;
         for part in sorted.parts() {
             match builder.push(&part?) {
@@ -133,7 +140,7 @@ impl Fill<'_> {
         most: usize,
         mut read: impl FnMut(&Batch, &Place, &KeyedLines, &mut Vec<E>) -> Result<()>,
     ) -> Result<Sorted<E>> {
-        let mut sorter = Sorter::new(most, self.walk.threads, self.scratch_directory());
+        let mut sorter = Sorter::new(most, self.build_threads(), self.scratch_directory());
         let intake = &mut self.intake;
         let keys = intake.keys();
         let mut records = Vec::new();
@@ -174,7 +181,7 @@ impl Fill<'_> {
             bail!(
                 "the filter needs {}, the memory budget is {}: allow more with --memory, or \
                  accept a larger error with -p",
-                format_size(needed),
+                format_size(budget::needed(needed).next_multiple_of(1 << 20)),
                 format_size(self.budget)
             );
         }
@@ -193,13 +200,17 @@ impl Fill<'_> {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a positive count; the cast saturates"
+            reason = "a positive number; the cast saturates"
         )]
-        let most = (free as f64 / each) as usize;
+        let whole = |number: f64| number as u64;
+        let most = usize::try_from(whole(free as f64 / each)).unwrap_or(usize::MAX);
         if most < 2 * LEAST_RUN {
+            // One run more than that, for what is lost in rounding.
+            let least = self.building() + whole(each * (3 * LEAST_RUN) as f64);
             bail!(
-                "a memory of {} is too little: allow more with --memory",
-                format_size(self.budget)
+                "a memory of {} is too little: allow {} or more with --memory",
+                format_size(self.budget),
+                format_size(budget::needed(least).next_multiple_of(1 << 20))
             );
         }
         Ok(most)
@@ -207,11 +218,22 @@ impl Fill<'_> {
 
     /// Memory that building takes beside the filter.
     fn building(&self) -> u64 {
-        let each = match (self.args.kind, self.value) {
+        self.building_alone() + (self.build_threads() as u64 - 1) * BUILDING_MORE
+    }
+
+    /// The same with one thread.
+    fn building_alone(&self) -> u64 {
+        match (self.args.kind, self.value) {
             (BuildKind::Static, None) => BUILDING,
             _ => BUILDING_VALUES,
-        };
-        each.saturating_mul(self.walk.threads as u64)
+        }
+    }
+
+    /// Threads that sort and build: as many as half of the memory suffices for.
+    pub(super) fn build_threads(&self) -> usize {
+        let more = (self.usable / 2).saturating_sub(self.building_alone()) / BUILDING_MORE;
+        let affordable = usize::try_from(1 + more).unwrap_or(usize::MAX);
+        self.walk.threads.min(affordable).clamp(1, MOST_THREADS)
     }
 
     /// Where temporary files go: where the filter goes, unless --tmp says so.

@@ -24,7 +24,7 @@ use crate::args::{BuildArgs, BuildKind};
 use crate::filters;
 use crate::intake::Intake;
 use crate::keys;
-use crate::os::display_name;
+use crate::os::{self, display_name};
 use crate::params;
 use crate::report::{Table, figure};
 use crate::units::{Span, format_size};
@@ -133,10 +133,19 @@ fn check_lists(args: &BuildArgs) -> Result<()> {
              --not-listed"
         );
     }
-    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
-    let listed = args.files.is_empty() || args.files.iter().any(is_stdin);
-    if listed && args.not_listed.iter().any(is_stdin) {
-        bail!("stdin cannot be both lists: put one of them into a file");
+    let stdin = [PathBuf::from("-")];
+    let listed = match &args.files[..] {
+        [] => &stdin,
+        files => files,
+    };
+    // Named twice it is empty the second time.
+    let listed: Vec<_> = listed.iter().filter_map(|path| os::pipe(path)).collect();
+    let twice = |path: &&PathBuf| os::pipe(path).is_some_and(|pipe| listed.contains(&pipe));
+    if let Some(path) = args.not_listed.iter().find(twice) {
+        bail!(
+            "{} cannot be both lists, since it can be read only once: put one of them into a file",
+            display_name(path)
+        );
     }
     Ok(())
 }

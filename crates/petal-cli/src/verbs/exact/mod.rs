@@ -10,7 +10,6 @@ mod source;
 mod spool;
 mod texts;
 
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::copy::LineCopier;
 use crate::input::LineOptions;
 use crate::keys;
 use crate::mask;
-use crate::os::{FileId, display_name};
+use crate::os::{self, display_name};
 use crate::output::Output;
 use crate::params;
 use crate::units::format_size;
@@ -187,7 +186,7 @@ impl Work<'_> {
     fn check_pipes(&self) -> Result<()> {
         let mut pipes = Vec::new();
         for path in self.files {
-            if let Some(pipe) = pipe(path) {
+            if let Some(pipe) = os::pipe(path) {
                 if pipes.contains(&pipe) {
                     let name = match path.to_str() {
                         Some("-") => "standard input".to_owned(),
@@ -275,19 +274,6 @@ fn too_little(error: Error, budget: u64) -> anyhow::Error {
         format_size(allowed),
         format_size(least.min(needed.saturating_mul(2)))
     )
-}
-
-/// What can be read only once, if that is what a path leads to.
-fn pipe(path: &Path) -> Option<FileId> {
-    let is_stdin = path.as_os_str() == "-";
-    let path = if is_stdin {
-        Path::new("/dev/stdin")
-    } else {
-        path
-    };
-    let facts = path.metadata().ok()?;
-    let kind = facts.file_type();
-    (is_stdin || kind.is_fifo() || kind.is_socket()).then(|| FileId::of(&facts))
 }
 
 /// More threads than this are not worth the memory they divide.

@@ -40,7 +40,12 @@ pub(super) fn answer(
         None => sizing::wire_for(items, bytes, memory, collisions)?,
         Some(hashes) => match with(hashes)? {
             Some(plan) => plan,
-            None => bail!("--wire {text} is too little for so many keys with -k {hashes}"),
+            None => bail!(
+                "--wire {text}, or a --memory of {}, is too little for {} keys with -k {hashes}: \
+                 allow more",
+                format_size(memory),
+                format_count(items)
+            ),
         },
     };
     let shown = match hashes {
