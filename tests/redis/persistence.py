@@ -243,3 +243,35 @@ def keys_migrate_to_another_server(context):
     assert raw("EXISTS", *KEYS, "c") == 0
     assert answers(there) == before
     assert all(there("CF.MEXISTS", "c", *range(500)))
+
+
+@test
+def settings_do_not_change_what_was_accepted(context):
+    server = context.server("appendonly yes", "appendfsync always")
+    raw = Raw(server)
+    # Made by settings that a written-out creation would refuse.
+    raw("CONFIG", "SET", "petal.bf-error-rate", "0.9")
+    raw("BF.MADD", "loose", *range(4))
+    raw("CONFIG", "SET", "petal.bf-error-rate", "0.01")
+    raw("CF.INSERT", "buckets", "CAPACITY", "10", "BUCKETSIZE", "255", "ITEMS", "a", "b")
+    # Growth that the later setting would not allow.
+    raw("CF.RESERVE", "steps", "4")
+    added = raw("CF.INSERT", "steps", "ITEMS", *range(3000))
+    assert added == [1] * 3000
+    keys = ("loose", "buckets", "steps")
+    digests = [raw("DEBUG", "DIGEST-VALUE", key) for key in keys]
+    server.kill()
+    server.module = ("cf-max-expansions", "3")
+    server.start()
+    raw = Raw(server)
+    assert [raw("DEBUG", "DIGEST-VALUE", key) for key in keys] == digests
+    assert raw("CF.MEXISTS", "steps", *range(3000)) == [1] * 3000
+
+
+@test
+def the_seed_of_an_insertion_is_taken(context):
+    raw = Raw(context.server())
+    for key in ("one", "two"):
+        raw("CF.INSERT", key, "CAPACITY", "100", "SEED", "5", "ITEMS", "a")
+    one, two = (raw("DEBUG", "DIGEST-VALUE", key) for key in ("one", "two"))
+    assert one == two

@@ -50,12 +50,15 @@ impl From<petal::Error> for Refused {
 
 const BYTES: usize = 57;
 
+/// Errors above this are silently taken for it, as RedisBloom does.
+pub(crate) const MAX_ERROR: f64 = 0.25;
+
 impl Spec {
     /// What is reserved when nothing else is said.
     pub(crate) fn default_one() -> Self {
         Self {
             capacity: config::BF_INITIAL_SIZE.count(),
-            error: config::BF_ERROR_RATE.get(),
+            error: config::BF_ERROR_RATE.get().min(MAX_ERROR),
             expansion: u32::try_from(config::BF_EXPANSION_FACTOR.get()).unwrap_or(0),
             scale_to: 0,
             tightening: 0.5,

@@ -124,7 +124,7 @@ fn add_items(
     call: &Call<'_>,
     first: usize,
     only_new: bool,
-    made: Option<Spec>,
+    made: Option<(Spec, Hashing)>,
 ) -> Outcome<(Vec<Change>, Option<Full>)> {
     let most = || most_for(call);
     let mut key = call.key(1);
@@ -133,8 +133,8 @@ fn add_items(
         Found::Value(value) => value,
         Found::Other => return Err(Failure::Type),
         Found::Nothing => {
-            let spec = made.ok_or("ERR not found")?;
-            let chain = Chain::reserve(spec, Hashing::Usual.hasher()?, most());
+            let (spec, hashing) = made.ok_or("ERR not found")?;
+            let chain = Chain::reserve(spec, hashing.hasher()?, most());
             new.insert(CuckooKey::new(chain.map_err(|full| refused(&full))?))
         }
     };
@@ -189,7 +189,12 @@ fn add_one(call: &Call<'_>, only_new: bool) -> Outcome {
     if call.len() != 3 {
         return Err(Failure::Arity);
     }
-    let (changes, why) = add_items(call, 2, only_new, Some(Spec::default_one()))?;
+    let (changes, why) = add_items(
+        call,
+        2,
+        only_new,
+        Some((Spec::default_one(), Hashing::Usual)),
+    )?;
     match why {
         Some(full) => Err(text_of(&full).into()),
         None => {
@@ -215,6 +220,7 @@ fn insert_items(call: &Call<'_>, only_new: bool) -> Outcome {
         return Err(Failure::Arity);
     }
     let mut spec = Some(Spec::default_one());
+    let mut hashing = Hashing::Usual;
     let mut at = 2;
     while at < call.len() && !call.is(at, "ITEMS") {
         if call.is(at, "NOCREATE") {
@@ -237,7 +243,7 @@ fn insert_items(call: &Call<'_>, only_new: bool) -> Outcome {
                 call,
                 at,
                 spec.as_mut().unwrap_or(&mut ignored),
-                &mut Hashing::Usual,
+                &mut hashing,
             );
             if !taken? {
                 return Err("Unknown argument received".into());
@@ -249,7 +255,12 @@ fn insert_items(call: &Call<'_>, only_new: bool) -> Outcome {
     if at + 1 >= call.len() {
         return Err(Failure::Arity);
     }
-    let (changes, _) = add_items(call, at + 1, only_new, spec)?;
+    if let Some(spec) = &mut spec {
+        // As little as a replica accepts in `CF.RESERVE`.
+        spec.capacity = spec.capacity.max(2 * u64::from(spec.bucket_size));
+    }
+    let made = spec.map(|spec| (spec, hashing));
+    let (changes, _) = add_items(call, at + 1, only_new, made)?;
     call.array(changes.len());
     for change in changes {
         match change {

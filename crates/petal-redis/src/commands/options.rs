@@ -6,15 +6,12 @@
 use petal::sizing::Collisions;
 
 use crate::bloom::filter::{Body, Filter};
-use crate::bloom::spec::{Refused, Span, Spec};
+use crate::bloom::spec::{MAX_ERROR, Refused, Span, Spec};
 use crate::config::{self, MAX_CAPACITY, MAX_EXPANSION};
 use crate::engine::{Call, Failure, Outcome};
 use crate::numbers;
 
 use super::hashing::Hashing;
-
-/// Errors above this are silently taken for it, as RedisBloom does.
-const MAX_ERROR: f64 = 0.25;
 
 /// What a command says of the filter to make.
 #[derive(Debug)]

@@ -40,7 +40,10 @@ impl Spec {
     pub(crate) fn default_one() -> Self {
         let small = |value: i64| u16::try_from(value).unwrap_or(u16::MAX);
         Self {
-            capacity: config::CF_INITIAL_SIZE.count(),
+            // As little as a replica accepts in `CF.RESERVE`.
+            capacity: config::CF_INITIAL_SIZE
+                .count()
+                .max(2 * config::CF_BUCKET_SIZE.count()),
             error: config::CF_ERROR_RATE.get(),
             expansion: u32::try_from(config::CF_EXPANSION_FACTOR.get()).unwrap_or(0),
             bucket_size: small(config::CF_BUCKET_SIZE.get()),
@@ -258,7 +261,9 @@ impl Chain {
         if self.spec.expansion == 0 {
             return Ok(Err(Full::Fixed));
         }
-        if self.stages.len() as u64 > config::CF_MAX_EXPANSIONS.count() {
+        // What a master or the append-only file has accepted is accepted.
+        let obeys = most() == u64::MAX;
+        if !obeys && self.stages.len() as u64 > config::CF_MAX_EXPANSIONS.count() {
             return Ok(Err(Full::Expansions));
         }
         let Some(identity) = self
