@@ -66,6 +66,9 @@ def merging(context):
     before = raw("DEBUG", "DIGEST-VALUE", "new")
     assert raw("BF.MERGE", "new", "more").startswith("ERR the merged filter would pass")
     assert raw("DEBUG", "DIGEST-VALUE", "new") == before
+    # Nor is a new one made.
+    assert raw("BF.MERGE", "other", "a", "more").startswith("ERR the merged filter would pass")
+    assert raw("EXISTS", "other") == 0
 
 
 @test

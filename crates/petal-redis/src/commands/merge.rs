@@ -115,12 +115,14 @@ pub(crate) fn merge(call: &Call<'_>) -> Outcome {
     if parts > AT_ONCE && call.may_wait() {
         return merge_later(call, &plan);
     }
+    let first = if plan.exists { 1 } else { 2 };
+    if plan.items > plan.capacity && !call.must_obey() && !fits(call, first)? {
+        return Err(plan.too_many());
+    }
     let mut target = call.key(1);
     if !plan.exists {
         let copied = copied(call, 2, most_for(call))?;
         target.set(copied);
-    } else if plan.items > plan.capacity && !call.must_obey() && !fits(call)? {
-        return Err(plan.too_many());
     }
     let Found::Value(value) = target.value::<BloomKey>() else {
         return Err(Failure::Type);
@@ -169,10 +171,10 @@ fn join(
     })
 }
 
-/// Whether the union of all filters keeps the error: tried on a copy, since items that
-/// are in several count once.
-fn fits(call: &Call<'_>) -> Outcome<bool> {
-    let mut tried = copied(call, 1, u64::MAX)?;
+/// Whether the union of all filters keeps the error: tried on a copy of the one that is
+/// the first argument of them, since items that are in several count once.
+fn fits(call: &Call<'_>, first: usize) -> Outcome<bool> {
+    let mut tried = copied(call, first, u64::MAX)?;
     for index in 2..call.len() {
         join(call, &mut tried, index, |bloom, other| {
             bloom.union_with(other)
