@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Cascade, part_about};
+use super::{Cascade, CascadeGeometry, part_about};
 use crate::error::{Error, Result};
 use crate::identity::Identity;
 use crate::ribbon::{Columns, Static, StaticBuilder, Valued, columns_for, expected_bytes};
@@ -87,7 +87,8 @@ impl Plan {
     )]
     fn expected_bytes(&self) -> u64 {
         let survivors = (self.survivors + 5.0 * self.survivors.sqrt()).ceil() as u64;
-        expected_bytes(self.few, self.columns)
+        CascadeGeometry::SHAPES * 8
+            + expected_bytes(self.few, self.columns)
             + expected_bytes(self.few.saturating_add(survivors), bit_alone())
     }
 }

@@ -9,19 +9,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use super::Static;
-use super::directory::{Shards, directory_words, entry};
+use super::directory::{Shards, entry};
 use super::entry::{Entry, Valued};
 use super::place::shard_of;
 use super::shape::Columns;
 use super::shard::{Builder, Plan, Shard};
 use crate::error::{Error, Result};
 use crate::identity::{About, Identity};
-use crate::sizing::{Promise, check_items};
+use crate::sizing::{Promise, SHARD_KEYS, check_items, words_enough};
 use crate::words::Words;
-
-/// Keys a shard has on average, at most: its matrix takes 4 MiB, and what is
-/// lost at the ends of its layers is below a thousandth.
-const SHARD_KEYS: u64 = 1 << 18;
 
 /// Digests that are collected before their shards are built, for each thread.
 const PENDING: usize = 1 << 19;
@@ -150,19 +146,13 @@ fn columns_with_values(identity: &Identity, items: u64, error: f64, bits: u32) -
 }
 
 /// Words that a filter hardly ever passes.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "positive, and below 10^12 words"
-)]
-fn expected_words(items: u64, shards: u64, columns: Columns) -> u64 {
-    let bits = items as f64 * (columns.mean() + f64::from(columns.values) + 0.1) * 1.01;
-    directory_words(shards) + (bits / 64.0) as u64 + 64 * 64
+fn expected_words(items: u64, columns: Columns) -> u64 {
+    words_enough(items, columns.mean() + f64::from(columns.values))
 }
 
 /// Bytes that a filter hardly ever passes.
 pub(crate) fn expected_bytes(items: u64, columns: Columns) -> u64 {
-    8 * expected_words(items, shards_for(items), columns)
+    8 * expected_words(items, columns)
 }
 
 /// Builds a [`Static`] from sorted digests, a few shards at a time: the memory
@@ -305,7 +295,7 @@ impl<E: Entry> StaticBuilder<E> {
         threads: usize,
         count: u64,
     ) -> Result<Self> {
-        let expected = expected_words(items, count, columns);
+        let expected = expected_words(items, columns);
         Ok(Self {
             about: About::new(identity, promise),
             columns,
@@ -350,9 +340,21 @@ impl<E: Entry> StaticBuilder<E> {
         if self.taken > self.items {
             return Err(self.miscounted());
         }
-        for part in keys.chunks(PENDING * self.threads) {
+        let most = PENDING * self.threads;
+        let mut rest = keys;
+        while !rest.is_empty() {
+            let room = match most.saturating_sub(self.pending.len()) {
+                0 => PENDING, // a shard that has more keys than that
+                room => room,
+            };
+            let part = rest.split_off(..room.min(rest.len())).unwrap_or_default();
+            // A vector that doubles would take twice as much.
+            self.pending.reserve_exact(match self.pending.capacity() {
+                0 => most.min(index(self.items)).max(part.len()),
+                _ => part.len(),
+            });
             self.pending.extend_from_slice(part);
-            if self.pending.len() >= PENDING * self.threads {
+            if self.pending.len() >= most {
                 self.build_whole_shards()?;
             }
         }

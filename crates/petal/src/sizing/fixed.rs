@@ -25,8 +25,9 @@ const SLOTS_OF_FEW: f64 = 0.9 * 64.0;
 /// Fewer keys than this are few.
 const FEW: u64 = 8192;
 
-/// Keys of a shard at most, on average.
-const SHARD_KEYS: u64 = 1 << 18;
+/// Keys of a shard at most, on average: its matrix takes 4 MiB, and what is
+/// lost at the ends of its layers is below a thousandth.
+pub(crate) const SHARD_KEYS: u64 = 1 << 18;
 
 /// Bits of the directory for a shard, and of what is lost as each begins at a
 /// cache line.
@@ -56,22 +57,35 @@ pub fn static_for(items: u64, error: f64, collisions: Collisions) -> Result<Stat
     let own = error - collisions.probability(items);
     let everywhere = (-own.log2()).floor().max(0.0);
     let columns = everywhere + 2.0 * (1.0 - own * everywhere.exp2());
+    Ok(StaticPlan {
+        items,
+        bits: whole(expected_bits(items, columns)),
+        columns,
+        error: collisions.with(own, items),
+    })
+}
+
+/// The expected bits of a filter of so many keys and columns, those of a value
+/// among them.
+fn expected_bits(items: u64, columns: f64) -> f64 {
     let shards = items.div_ceil(SHARD_KEYS);
     let rounding = match items < FEW {
         true => SLOTS_OF_FEW,
         false => SLOTS_A_SHARD * shards as f64,
     };
     let directory = match shards {
-        1 => 0.0,
+        0 | 1 => 0.0,
         shards => DIRECTORY_A_SHARD * shards as f64,
     };
     let bits = items as f64 * (SLOTS_A_KEY * columns + THRESHOLDS_A_KEY);
-    Ok(StaticPlan {
-        items,
-        bits: whole(bits + rounding * columns + directory),
-        columns,
-        error: collisions.with(own, items),
-    })
+    bits + rounding * columns + directory
+}
+
+/// Words that such a filter hardly ever passes: what is expected, and as much more as
+/// [`static_for`] says that it may be off.
+pub(crate) fn words_enough(items: u64, columns: f64) -> u64 {
+    let bits = 1.01 * expected_bits(items, columns) + 96.0 * columns;
+    whole(bits / 64.0).saturating_add(1)
 }
 
 #[expect(

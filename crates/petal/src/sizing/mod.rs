@@ -27,6 +27,7 @@ pub use classic::{
 };
 pub use counting::saturated_counters;
 pub use deletable::{deletable_error, deletable_for};
+pub(crate) use fixed::{SHARD_KEYS, words_enough};
 pub use fixed::{StaticPlan, static_for};
 pub use growable::GrowthPlan;
 pub use packet::{hashes_for_path, lost_on_path};

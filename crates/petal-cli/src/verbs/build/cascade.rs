@@ -7,11 +7,7 @@ use anyhow::Result;
 use petal::{Cascade, Error};
 
 use super::fill::{Fill, Filled};
-use super::sort::Sorted;
 use super::twice::Which;
-use crate::input::Batch;
-use crate::keys::KeyedLines;
-use crate::walk::Place;
 
 /// What a digest takes in the filters at most, as that of a filter with this error: the second one
 /// has one bit for it, and the first one none, or about as many as the error of the keys of neither
@@ -42,15 +38,5 @@ impl Fill<'_> {
             }
             built => Ok(Filled::of(built?.into(), count)),
         }
-    }
-
-    fn sort_digests(&mut self, most: usize) -> Result<Sorted<u64>> {
-        self.sort(
-            most,
-            |_: &Batch, _: &Place, keyed: &KeyedLines, into: &mut Vec<u64>| {
-                into.extend_from_slice(keyed.digests().bits());
-                Ok(())
-            },
-        )
     }
 }

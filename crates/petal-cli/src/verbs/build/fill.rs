@@ -19,6 +19,7 @@ use crate::budget;
 use crate::input::Batch;
 use crate::intake::Intake;
 use crate::keys::KeyedLines;
+use crate::os::display_name;
 use crate::report;
 use crate::sample::{self, Estimate};
 use crate::seen::{FIRST_ITEMS, Plan, Seen, Taken};
@@ -228,6 +229,13 @@ impl Fill<'_> {
         let intake = &mut self.intake;
         let mut keys = 0;
         let rules = intake.keys();
+        let remedy = match &self.args.like {
+            Some(like) => format!(
+                "{} is made for no more: build it with a larger -n, and this one like it again",
+                display_name(like)
+            ),
+            None => "Give a larger -n, or leave it out to have the keys counted".to_owned(),
+        };
         self.walk.each(
             &rules,
             &mut |batch: &Batch, keyed: &mut KeyedLines, place: &Place| {
@@ -236,7 +244,7 @@ impl Fill<'_> {
                 if let Some(most) = most.filter(|&most| keys > most) {
                     bail!(
                         "{}, up to line {}: more than {} distinct keys came; nothing was written. \
-                     Give a larger -n, or leave it out to have the keys counted",
+                         {remedy}",
                         place.name,
                         place.line + batch.len() as u64 - 1,
                         format_count(most)

@@ -19,13 +19,10 @@ use crate::report;
 use crate::units::{format_count, format_size};
 use crate::walk::{Flow, Place};
 
-/// Memory that building takes beside the filter: of digests, and of digests with values, which a
-/// cascade has as well.
+/// Memory that building takes beside the filter, for each thread: of digests, and of digests with
+/// values, which a cascade has as well.
 const BUILDING: u64 = 16 << 20;
 const BUILDING_VALUES: u64 = 24 << 20;
-
-/// The same for each further thread, whose memory the allocator keeps apart.
-const BUILDING_MORE: u64 = 40 << 20;
 
 /// Threads that building makes use of.
 const MOST_THREADS: usize = 8;
@@ -71,10 +68,7 @@ impl Fill<'_> {
     fn fixed_keys(&mut self) -> Result<Filled> {
         let most = self.most_records::<u64>(self.error)?;
         self.announce_sort(most);
-        let sorted = self.sort(most, |_, _, keyed, into| {
-            into.extend_from_slice(keyed.digests().bits());
-            Ok(())
-        })?;
+        let sorted = self.sort_digests(most)?;
         let identity = self.intake.identity().clone();
         let keys = sorted.count();
         let bytes = StaticBuilder::expected_bytes(&identity, keys, self.error)?;
@@ -134,8 +128,16 @@ impl Fill<'_> {
         })
     }
 
+    /// Reads the lists, and sorts the digests of their lines.
+    pub(super) fn sort_digests(&mut self, most: usize) -> Result<Sorted<u64>> {
+        self.sort(most, |_, _, keyed, into| {
+            into.extend_from_slice(keyed.digests().bits());
+            Ok(())
+        })
+    }
+
     /// Reads the lists, and sorts what `read` makes of their lines.
-    pub(super) fn sort<E: Record>(
+    fn sort<E: Record>(
         &mut self,
         most: usize,
         mut read: impl FnMut(&Batch, &Place, &KeyedLines, &mut Vec<E>) -> Result<()>,
@@ -218,11 +220,10 @@ impl Fill<'_> {
 
     /// Memory that building takes beside the filter.
     fn building(&self) -> u64 {
-        self.building_alone() + (self.build_threads() as u64 - 1) * BUILDING_MORE
+        self.building_each() * self.build_threads() as u64
     }
 
-    /// The same with one thread.
-    fn building_alone(&self) -> u64 {
+    fn building_each(&self) -> u64 {
         match (self.args.kind, self.value) {
             (BuildKind::Static, None) => BUILDING,
             _ => BUILDING_VALUES,
@@ -231,8 +232,8 @@ impl Fill<'_> {
 
     /// Threads that sort and build: as many as half of the memory suffices for.
     pub(super) fn build_threads(&self) -> usize {
-        let more = (self.usable / 2).saturating_sub(self.building_alone()) / BUILDING_MORE;
-        let affordable = usize::try_from(1 + more).unwrap_or(usize::MAX);
+        let affordable = self.usable / 2 / self.building_each();
+        let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
         self.walk.threads.min(affordable).clamp(1, MOST_THREADS)
     }
 

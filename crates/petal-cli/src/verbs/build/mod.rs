@@ -47,7 +47,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
             keys::identity(&args.keys, &args.records, secret)?,
             match args.kind {
                 // Whatever makes it smallest.
-                BuildKind::Cascade if args.fpr == "1" => 1.0,
+                BuildKind::Cascade if args.fpr.parse() == Ok(1.0) => 1.0,
                 _ => params::fpr(&args.fpr)?,
             },
         ),
