@@ -316,6 +316,14 @@ fn fixed_filters_use_the_threads_that_the_memory_suffices_for() {
         .ends_with(0);
     let file = |name| std::fs::read(folder.path(name)).unwrap();
     assert_eq!(file("few"), file("one"));
+    folder.file("many", lines(0..700_000));
+    for threads in [1, 2, 4] {
+        let line = format!(
+            "build many -o f --force --kind static -j {threads} --memory 64M --summary json"
+        );
+        let peak = folder.petal(&line).ends_with(0).json("peak_memory");
+        assert!(peak <= 64.0 * 1024.0 * 1024.0, "{threads}: {peak}");
+    }
     // The remedy is one.
     for kind in ["static", "cascade --not-listed other"] {
         folder.file("other", lines(5000..5010));

@@ -12,8 +12,7 @@ use siphasher::sip128::SipHasher13;
 use crate::arch::sip::{Columns, LANES, MOST_WORDS, SipKernel};
 
 /// SipHash-1-3 with 128 bits under a secret key: for one key, or for many at
-/// once ([`Self::append`]), which takes a fifth of the time where the CPU has wide
-/// vectors. (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012.)
+/// once ([`Self::append`]), which is faster where the CPU has wide vectors. (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012.)
 #[derive(Clone)]
 pub struct Sip128 {
     one: SipHasher13,

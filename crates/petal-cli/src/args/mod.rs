@@ -22,7 +22,7 @@ pub(crate) use foreign::{
     ConvertArgs, EncodingArg, Experiment, ForeignArgs, ForeignForm, KeyKindArg, LabArgs,
     LabClassicArgs, LabHashArgs,
 };
-pub(crate) use wire::{ApplyDeltaArgs, DeltaArgs, PackArgs, ShrinkArgs, UnpackArgs};
+pub(crate) use wire::{ApplyDeltaArgs, DeltaArgs, PackArgs, ShrinkArgs, TargetArgs, UnpackArgs};
 
 /// Have I seen this line? De-duplicate, build, check and merge sets that are
 /// too large to keep.

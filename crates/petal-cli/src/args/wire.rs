@@ -23,18 +23,8 @@ pub(crate) struct ShrinkArgs {
     /// The filter to read.
     pub(crate) filter: PathBuf,
 
-    /// The filter to write.
-    #[arg(
-        short = 'o',
-        long,
-        value_name = "FILTER",
-        help_heading = "Input and output"
-    )]
-    pub(crate) output: PathBuf,
-
-    /// Replace an existing filter.
-    #[arg(long, help_heading = "Input and output")]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
 
     /// The error that it is to keep [default: the one it was made for].
     #[arg(

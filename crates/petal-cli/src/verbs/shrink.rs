@@ -21,7 +21,7 @@ pub(crate) fn run(args: &ShrinkArgs) -> Result<ExitCode> {
     let started = Instant::now();
     let secret = keys::secret(&args.secret)?;
     let error = args.fpr.as_deref().map(params::fpr).transpose()?;
-    let overwrite = filters::check_target(&args.output, args.force)?;
+    let overwrite = filters::check_target(&args.target.output, args.target.force)?;
     // Beside the filter there are its half and a quarter of it.
     let path = args.filter.as_path();
     filters::check_budget(&[path, path], args.run.memory.as_deref(), "allow more")?;
@@ -34,10 +34,10 @@ pub(crate) fn run(args: &ShrinkArgs) -> Result<ExitCode> {
     }
     let small = filter.shrunk(error).map_err(|error| named(path, error))?;
     small
-        .save(&args.output, overwrite)
-        .map_err(|error| named(&args.output, error))?;
+        .save(&args.target.output, overwrite)
+        .map_err(|error| named(&args.target.output, error))?;
     summary(&filter, &small, started).print(&args.run);
-    filters::warn_if_overfull(&small, &args.output);
+    filters::warn_if_overfull(&small, &args.target.output);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow, bail};
 use petal::{Error, Overwrite};
 
-use crate::args::{ApplyDeltaArgs, DeltaArgs, PackArgs, RunArgs, UnpackArgs};
+use crate::args::{ApplyDeltaArgs, DeltaArgs, PackArgs, RunArgs, TargetArgs, UnpackArgs};
 use crate::budget;
 use crate::filters::{self, named};
 use crate::os::display_name;
@@ -19,75 +19,69 @@ use crate::units::format_size;
 
 /// A filter as few bytes.
 pub(crate) fn pack(args: &PackArgs) -> Result<ExitCode> {
-    let (from, to) = (args.filter.as_path(), args.target.output.as_path());
-    Job {
-        inputs: &[from],
-        compared: from,
-        target: to,
-        force: args.target.force,
-        run: &args.run,
-    }
-    .run(|overwrite| petal::wire::pack_file(from, to, overwrite))
+    Job::of(None, &args.filter, &args.target, &args.run).run(petal::wire::pack_file)
 }
 
 /// The filter again.
 pub(crate) fn unpack(args: &UnpackArgs) -> Result<ExitCode> {
-    let (from, to) = (args.packed.as_path(), args.target.output.as_path());
-    Job {
-        inputs: &[from],
-        compared: from,
-        target: to,
-        force: args.target.force,
-        run: &args.run,
-    }
-    .run(|overwrite| petal::wire::unpack_file(from, to, overwrite))
+    Job::of(None, &args.packed, &args.target, &args.run).run(petal::wire::unpack_file)
 }
 
 /// What has changed.
 pub(crate) fn delta(args: &DeltaArgs) -> Result<ExitCode> {
-    let (old, new) = (args.old.as_path(), args.new.as_path());
-    let to = args.target.output.as_path();
-    Job {
-        inputs: &[old, new],
-        compared: new,
-        target: to,
-        force: args.target.force,
-        run: &args.run,
-    }
-    .run(|overwrite| petal::wire::delta_file(old, new, to, overwrite))
+    let old = args.old.as_path();
+    Job::of(Some(old), &args.new, &args.target, &args.run)
+        .run(|new, to, overwrite| petal::wire::delta_file(old, new, to, overwrite))
 }
 
 /// The next version.
 pub(crate) fn apply_delta(args: &ApplyDeltaArgs) -> Result<ExitCode> {
-    let (old, delta) = (args.old.as_path(), args.delta.as_path());
-    let to = args.target.output.as_path();
-    Job {
-        inputs: &[old, delta],
-        compared: delta,
-        target: to,
-        force: args.target.force,
-        run: &args.run,
-    }
-    .run(|overwrite| petal::wire::apply_delta_file(old, delta, to, overwrite))
+    let old = args.old.as_path();
+    Job::of(Some(old), &args.delta, &args.target, &args.run)
+        .run(|delta, to, overwrite| petal::wire::apply_delta_file(old, delta, to, overwrite))
 }
 
 /// Files that become a file.
 struct Job<'a> {
-    inputs: &'a [&'a Path],
-    /// The input whose size stands beside that of the output.
-    compared: &'a Path,
-    target: &'a Path,
-    force: bool,
+    /// The filter that was there before, for a delta.
+    base: Option<&'a Path>,
+    /// What is read; its size stands beside that of the output.
+    input: &'a Path,
+    target: &'a TargetArgs,
     run: &'a RunArgs,
 }
 
-impl Job<'_> {
-    fn run(self, work: impl FnOnce(Overwrite) -> petal::Result<u64>) -> Result<ExitCode> {
+impl<'a> Job<'a> {
+    const fn of(
+        base: Option<&'a Path>,
+        input: &'a Path,
+        target: &'a TargetArgs,
+        run: &'a RunArgs,
+    ) -> Self {
+        Self {
+            base,
+            input,
+            target,
+            run,
+        }
+    }
+
+    /// Both files that are read.
+    fn inputs(&self) -> impl Iterator<Item = &'a Path> {
+        self.base.into_iter().chain([self.input])
+    }
+
+    /// Calls `work` with the input, the output, and whether that may be there.
+    fn run(
+        self,
+        work: impl FnOnce(&'a Path, &'a Path, Overwrite) -> petal::Result<u64>,
+    ) -> Result<ExitCode> {
         let started = Instant::now();
-        let overwrite = filters::check_target(self.target, self.force)?;
+        let (target, force) = (self.target.output.as_path(), self.target.force);
+        let overwrite = filters::check_target(target, force)?;
         self.check_budget()?;
-        let before = size_of(self.compared)?;
-        let bytes = work(overwrite).map_err(|error| self.explain(error))?;
+        let before = size_of(self.input)?;
+        let bytes = work(self.input, target, overwrite).map_err(|error| self.explain(error))?;
         let mut table = Table::default();
         table.row("bytes_before", "size before", format_size(before), before);
         table.row("bytes", "size", format_size(bytes), bytes);
@@ -110,7 +104,7 @@ impl Job<'_> {
         };
         let allowed = params::size("--memory", text)?;
         let mut needed = budget::OVERHEAD;
-        for path in self.inputs {
+        for path in self.inputs() {
             let made = match petal::wire::inspect(path) {
                 Ok(info) => info.filter_bytes,
                 Err(_) => size_of(path)?,
@@ -128,16 +122,16 @@ impl Job<'_> {
 
     /// With the names of the files, unless it names the one to blame.
     fn explain(&self, error: Error) -> anyhow::Error {
-        if let [only] = self.inputs {
-            return named(only, error);
+        if self.base.is_none() {
+            return named(self.input, error);
         }
         match error {
             Error::Io { path: Some(_), .. }
             | Error::NotAFile { .. }
             | Error::Exists { .. }
-            | Error::NoRoom { .. } => named(self.target, error),
+            | Error::NoRoom { .. } => named(&self.target.output, error),
             error => {
-                let names: Vec<_> = self.inputs.iter().map(|path| display_name(path)).collect();
+                let names: Vec<_> = self.inputs().map(display_name).collect();
                 anyhow!("{}: {error}", names.join(" and "))
             }
         }
