@@ -132,6 +132,9 @@ def bf_insert(context):
         ("BF.INSERT k NOCREATE ITEMS b c", [0, 1], [False, True]),
         ("BF.INFO k CAPACITY", [50], {Simple("Capacity"): 50}),
         ("BF.INFO k EXPANSION", [3], {Simple("Expansion rate"): 3}),
+        # Both are taken here: the filter does not grow.
+        ("BF.INSERT both EXPANSION 3 NONSCALING ITEMS a", [1], [True]),
+        ("BF.INFO both EXPANSION", [None], {Simple("Expansion rate"): None}),
         ("BF.INSERT n NONSCALING CAPACITY 2 ITEMS a b", [1, 1], [True, True]),
         # What is there is no error in a full filter; what is not is the last element.
         ("BF.INSERT n ITEMS a x y", [0, E("ERR non scaling filter is full")],
@@ -177,6 +180,19 @@ def bf_growth_keeps_its_error(context):
                for start in range(1_000_000, 1_100_000, 5000))
     # The reserved error and 5 sigma of 100,000 questions.
     assert hits <= 1000 + 5 * 1000 ** 0.5, hits
+
+
+@test
+def bf_growth_by_one_is_no_error_after_many_items(context):
+    raw = Raw(context.server())
+    assert raw("BF.RESERVE", "k", "0.01", "1", "EXPANSION", "1") == OK
+    for start in range(0, 10_000, 500):
+        got = raw("BF.MADD", "k", *range(start, start + 500))
+        assert set(got) <= {0, 1} and len(got) == 500, got[-1]
+    assert raw("BF.INFO", "k", "EXPANSION") == [1]
+    assert raw("BF.INFO", "k", "FILTERS") == [14]
+    hits = sum(raw("BF.MEXISTS", "k", *range(100_000, 120_000)))
+    assert hits <= 200 + 5 * 200 ** 0.5, hits
 
 
 @test

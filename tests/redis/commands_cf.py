@@ -1,5 +1,7 @@
 """The table of the CF commands: replies and errors, word for word."""
 
+import re
+
 from commands_bf import MOST, WRONG_TYPE, E, arity
 from context import OK, Simple, replies, test
 from persistence import dump
@@ -38,6 +40,11 @@ def cf_reserve(context):
         ("CF.RESERVE b 100", WRONG_TYPE),
         ("CF.INFO k", info(4, 2, 30), dict(pairs(info(4, 2, 30)))),
         ("CF.INFO none", E("ERR not found")),
+        ("CF.DEBUG none", E("ERR not found")),
+        ("CF.DEBUG k x", arity("cf.debug")),
+        ("CF.DEBUG k", lambda line: re.fullmatch(
+            rb"bktsize:4 buckets:\d+ items:0 deletes:0 filters:1 max_iterations:30 expansion:2",
+            line)),
         ("CF.INFO s", WRONG_TYPE),
         ("TYPE k", Simple("petalcuck")),
     ])
@@ -96,6 +103,8 @@ def cf_insert(context):
     replies(context, [
         ("CF.INSERT k", arity("cf.insert")),
         ("CF.INSERT k CAPACITY 100 ITEMS", arity("cf.insert")),
+        ("CF.INSERT k NOCREATE CAPACITY", arity("cf.insert")),
+        ("CF.INSERT k NOCREATE ERROR", arity("cf.insert")),
         ("CF.INSERT k NOCREATE ITEMS a", E("ERR not found")),
         ("CF.INSERT k BOGUS ITEMS a", E("Unknown argument received")),
         ("CF.INSERT k CAPACITY x ITEMS a", E("Bad capacity")),
@@ -160,6 +169,25 @@ def cf_dumps_and_what_is_refused(context):
         for other in (key, f"copy:{key}"):
             assert raw("DEBUG", "DIGEST-VALUE", key) == raw("DEBUG", "DIGEST-VALUE", other)
     assert raw("CF.COUNT", "copy:k", "7") == 2
+    # What RedisBloom says here is not what it says of Bloom filters.
+    replies(context, [
+        ("CF.SCANDUMP none 0", E("ERR not found")),
+        ("CF.SCANDUMP none x", E("Invalid position")),
+        ("CF.SCANDUMP none", arity("cf.scandump")),
+        ("CF.LOADCHUNK none x y", E("Invalid position")),
+        ("CF.LOADCHUNK none 0 y", E("Invalid position")),
+        ("CF.LOADCHUNK none 2 y", E("ERR not found")),
+        ("CF.LOADCHUNK none 1 y", E("Invalid header...")),
+        ("CF.LOADCHUNK none 1", arity("cf.loadchunk")),
+        ("CF.ADD k a", 1, True),
+        ("CF.LOADCHUNK k 1 y", E("ERR item exists")),
+        ("CF.SCANDUMP k -1", [0, None]),
+        ("BF.SCANDUMP none x", E("ERR not found")),
+        ("BF.LOADCHUNK none 0 y", E("ERR Second argument must be numeric")),
+        ("BF.ADD b a", 1, True),
+        ("BF.SCANDUMP b -1", [0, b""]),
+        ("BF.SCANDUMP b x", E("Second argument must be numeric")),
+    ])
     # A header of RedisBloom's cuckoo filters has 38 bytes.
     assert "rebuild it from its items" in raw("CF.LOADCHUNK", "new", "1", bytes(38))
     (_, header), _ = raw("CF.SCANDUMP", "k", "0"), None

@@ -17,8 +17,8 @@ class Context:
         self.program, self.engine, self.library = program, engine, library
         self.servers = []
 
-    def server(self, *args, module=(), folder=None):
-        one = Server(self.program, self.library, args, module, folder)
+    def server(self, *args, module=(), folder=None, waits=True):
+        one = Server(self.program, self.library, args, module, folder, waits)
         self.servers.append(one)
         return one
 

@@ -363,3 +363,195 @@ def in_a_cluster(context):
     assert all(there("BF.MEXISTS", "{t}b", *range(500)))
     assert all(there("CF.MEXISTS", "{t}c", *range(500)))
     assert raw("BF.EXISTS", "{t}a", "before").startswith("MOVED")
+
+
+@test
+def nothing_is_made_where_the_secret_is_missing(context):
+    import os
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="petal-redis-secret-") as folder:
+        path = os.path.join(folder, "secret")
+        with open(path, "wb") as out:
+            out.write(b"sixteen bytes ok")
+        master = context.server(module=["secret-file", path])
+        raw = Raw(master)
+        replica = context.server(f"replicaof 127.0.0.1 {master.port}")
+        follow = Raw(replica)
+        wait_for(lambda: b"master_link_status:up" in follow("INFO", "replication"), "the link")
+        # Whether alone or with the creation: none of them makes a filter of another hash there.
+        raw("BF.ADD", "one", "a")
+        raw("BF.ADD", "one", "b")
+        raw("BF.MADD", "many", "a", "b")
+        raw("BF.MADD", "many", "c", "d")
+        raw("BF.INSERT", "inserted", "ITEMS", "a")
+        raw("BF.INSERT", "inserted", "ITEMS", "b")
+        raw("BF.RESERVE", "window", "0.01", "100", "WINDOW", "1h")
+        raw("BF.ADD", "window", "a")
+        raw("CF.ADD", "c", "a")
+        raw("CF.ADD", "c", "b")
+        raw("CF.INSERTNX", "cx", "ITEMS", "a")
+        raw("CF.ADDNX", "cx", "b")
+        raw("SET", "end", "x")
+        wait_for(lambda: follow("EXISTS", "end") == 1, "the replica")
+        assert follow("KEYS", "*") == [b"end"]
+        # A full synchronisation fails, and the log says why and what to do.
+        late = context.server(f"replicaof 127.0.0.1 {master.port}", waits=False)
+        wait_for(lambda: late.process.poll() is not None or "secret-file" in late.log(), "the log")
+        log = late.log()
+        assert "could not be loaded: the filter is keyed by a secret (check value " in log, log
+        assert "this server has none: load the module with the secret-file" in log, log
+        assert "Broken(" not in log and "Text(" not in log
+
+
+@test
+def chunks_of_two_filters_do_not_mix(context):
+    raw = Raw(context.server())
+
+    def fill(key, *more):
+        assert raw("BF.RESERVE", key, "0.01", "1000000", "NONSCALING", *more) == OK
+        raw("BF.MADD", key, *range(100))
+
+    for family, change in (("BF", "RENAME"), ("BF", "DEL"), ("CF", "RENAME")):
+        def make(key):
+            if family == "BF":
+                fill(key)
+            else:
+                assert raw("CF.RESERVE", key, "1000000") == OK
+                raw("CF.INSERT", key, "ITEMS", *range(100))
+
+        raw("FLUSHALL")
+        make("k")
+        make("other")
+        first = raw(f"{family}.SCANDUMP", "k", "0")
+        second = raw(f"{family}.SCANDUMP", "k", first[0])
+        assert first[0] < 1 << 53 and second[0] < 1 << 53
+        # The dump of another filter, which has the same places.
+        others = dump(raw, "other", f"{family}.SCANDUMP")
+        if change == "RENAME":
+            raw("RENAME", "other", "k")
+        else:
+            raw("DEL", "k")
+            make("k")
+        after = raw(f"{family}.SCANDUMP", "k", first[0])
+        assert after.startswith("ERR the filter changed since the dump began, or is another"), after
+        # Nor does the server that takes chunks.
+        assert raw(f"{family}.LOADCHUNK", "new", *first) == OK
+        assert raw(f"{family}.LOADCHUNK", "new", *second) == OK
+        mixed = raw(f"{family}.LOADCHUNK", "new", *others[2])
+        assert mixed.startswith("ERR received bad data: the chunk is of another filter"), mixed
+    # One seed and one size: those that share both are told apart where they are dumped.
+    raw("FLUSHALL")
+    fill("k", "SEED", "7")
+    first = raw("BF.SCANDUMP", "k", "0")
+    raw("DEL", "k")
+    fill("k", "SEED", "7")
+    assert raw("BF.SCANDUMP", "k", first[0]).startswith("ERR the filter changed since")
+    # Additions do not end a dump.
+    chunks = [raw("BF.SCANDUMP", "k", "0")]
+    while chunks[-1][0] != 0:
+        raw("BF.ADD", "k", f"more{len(chunks)}")
+        chunks.append(raw("BF.SCANDUMP", "k", chunks[-1][0]))
+    for chunk in chunks[:-1]:
+        assert raw("BF.LOADCHUNK", "copy", *chunk) == OK
+    assert all(raw("BF.MEXISTS", "copy", *range(100)))
+
+
+@test
+def a_new_key_of_a_merge_answers_when_it_is_whole(context):
+    from persistence import rewrite
+
+    master = context.server("appendonly yes", "aof-use-rdb-preamble no")
+    raw, other = Raw(master), Raw(master)
+    follow = Raw(context.server(f"replicaof 127.0.0.1 {master.port}"))
+    wait_for(lambda: b"master_link_status:up" in follow("INFO", "replication"), "the link")
+    for key in ("a", "b", "c"):
+        assert raw("BF.RESERVE", key, "0.01", "40000000", "NONSCALING", "SEED", "1") == OK
+        raw("BF.MADD", key, *(f"{key}{i}" for i in range(500)))
+    merging = "ERR the filter is still being merged"
+    raw.send("BF.MERGE", "new", *["a", "b"] * 5, "c")
+    wait_for(lambda: other("EXISTS", "new") == 1, "the merge to begin")
+    assert other("BF.EXISTS", "new", "a1").startswith(merging)
+    assert other("BF.ADD", "new", "x").startswith(merging)
+    assert other("BF.TEST", "new", "a1") is None
+    assert other("BF.MERGEPART", "new", "a", "0", "0").startswith(merging)
+    # One that is cut off by the end of the server stays what it is, and can be deleted.
+    assert other("COPY", "new", "half") == 1
+    # A source that goes takes the new key with it.
+    assert other("DEL", "c") == 1
+    assert raw.read().startswith("ERR not found")
+    rewrite(other)
+    assert raw("EXISTS", "new") == 0
+    assert raw("BF.EXISTS", "half", "a1").startswith(merging)
+    assert raw("WAIT", "1", "30000") == 1
+    assert follow("EXISTS", "new") == 0
+    master.kill()
+    master.start()
+    raw = Raw(master)
+    assert raw("EXISTS", "new") == 0 and raw("DEL", "half") == 1
+    # Nor is a key that was made meanwhile touched.
+    other = Raw(master)
+    raw.send("BF.MERGE", "new", "a", "b", "a", "b")
+    wait_for(lambda: other("EXISTS", "new") == 1, "the merge to begin")
+    other("MULTI")
+    other("DEL", "new")
+    other("BF.RESERVE", "new", "0.01", "40000000", "NONSCALING", "SEED", "1")
+    other("EXEC")
+    assert raw.read() == "ERR the filter that is merged into is another one now"
+    assert raw("BF.CARD", "new") == 0 and raw("BF.EXISTS", "new", "a1") == 0
+    assert raw("DEL", "new") == 1
+    assert raw("BF.MERGE", "new", "a", "b") == OK
+    for key in ("a", "b"):
+        assert all(raw("BF.MEXISTS", "new", *(f"{key}{i}" for i in range(500))))
+    wait_for(lambda: follow("DEBUG", "DIGEST-VALUE", "new") == raw("DEBUG", "DIGEST-VALUE", "new"),
+             "the replica")
+    assert follow("BF.CARD", "new") == raw("BF.CARD", "new") == 1000
+
+
+@test
+def commands_for_replicas_are_bounded(context):
+    raw = Raw(context.server())
+    for key in ("a", "b"):
+        assert raw("BF.RESERVE", key, "0.01", "1000", "NONSCALING", "SEED", "1") == OK
+    raw("BF.MADD", "b", *range(300))
+    bad = "ERR bad part"
+    assert raw("BF.MERGEPART", "a", "b", "x", "0") == bad
+    assert raw("BF.MERGEPART", "a", "b", "-1", "0") == bad
+    assert raw("BF.MERGEPART", "a", "b", "1000000", "0") == bad
+    assert raw("BF.MERGEPART", "a", "b", "0", "301") == bad
+    assert raw("BF.MERGEPART", "a", "none", "0", "0") == "ERR not found"
+    assert raw("BF.MERGEPART", "none", "a", "0", "0") == "ERR not found"
+    assert raw("BF.CARD", "a") == 0 and raw("EXISTS", "none") == 0
+    for _ in range(3):
+        assert raw("BF.MERGEPART", "a", "b", "0", "300") == OK
+    assert raw("BF.MERGEPART", "a", "b", "0", "300") == bad
+    assert raw("BF.CARD", "a") == 900
+    assert raw("BF.INSERT", "m", "SEED", "1", "MERGING") == "Unknown argument received"
+    # A time that is far ahead would silence the window until then.
+    assert raw("BF.RESERVE", "w", "0.01", "1000", "WINDOW", "1h") == OK
+    now = int(time.time() * 1000)
+    assert raw("BF.ADDAT", "w", now, "a") == [1]
+    late = raw("BF.ADDAT", "w", now + 60_000, "b")
+    assert late.startswith("ERR the time is ") and "at most 5000" in late, late
+    assert raw("BF.MEXISTS", "w", "a", "b") == [1, 0]
+    assert raw("BF.ADD", "w", "c") == 1 and raw("BF.EXISTS", "w", "c") == 1
+
+
+@test
+def a_window_that_is_too_full_says_so(context):
+    raw = Raw(context.server(), 3)
+    assert raw("BF.RESERVE", "w", "0.01", "1400", "WINDOW", "1h") == OK
+    raw("BF.MADD", "w", *range(50))
+    stats = raw("BF.STATS", "w")
+    assert stats[Simple("Window")] == stats[Simple("Window covered")] == 3_600_000
+    assert stats[Simple("Generations dropped early")] == 0
+    for start in range(0, 20_000, 500):
+        raw("BF.MADD", "w", *range(start, start + 500))
+        time.sleep(0.002)
+    stats = raw("BF.STATS", "w")
+    assert stats[Simple("Window covered")] < 3_000_000, stats
+    assert stats[Simple("Generations dropped early")] > 10, stats
+    raw("BF.RESERVE", "keys", "0.01", "1000", "WINDOW", "KEYS")
+    raw("BF.ADD", "keys", "a")
+    stats = raw("BF.STATS", "keys")
+    assert stats[Simple("Window")] is None and stats[Simple("Window covered")] is None

@@ -41,21 +41,21 @@ def free_port():
 
 class Server:
     """A server in a folder of its own. `args` are lines of its configuration, `module`
-    the arguments of the module."""
+    the arguments of the module. One that is not to come up is not waited for."""
 
-    def __init__(self, program, library, args=(), module=(), folder=None):
+    def __init__(self, program, library, args=(), module=(), folder=None, waits=True):
         self.program, self.library = program, library
         self.args, self.module = list(args), list(module)
         self.folder = folder or tempfile.mkdtemp(prefix="petal-redis-")
         self.port = free_port()
         self.process = None
         try:
-            self.start()
+            self.start(waits)
         except BaseException:
             self.close()
             raise
 
-    def start(self):
+    def start(self, waits=True):
         config = os.path.join(self.folder, "server.conf")
         with open(config, "w") as out:
             lines = [
@@ -68,7 +68,8 @@ class Server:
         self.process = subprocess.Popen(
             [self.program, config], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
         )
-        self.wait()
+        if waits:
+            self.wait()
 
     def wait(self):
         deadline = time.monotonic() + 60
@@ -86,7 +87,10 @@ class Server:
             time.sleep(0.02)
 
     def log(self):
-        with open(os.path.join(self.folder, "server.log"), errors="replace") as log:
+        path = os.path.join(self.folder, "server.log")
+        if not os.path.exists(path):
+            return ""
+        with open(path, errors="replace") as log:
             return log.read()[-6000:]
 
     def client(self, protocol=2, **more):

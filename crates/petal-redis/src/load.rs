@@ -48,6 +48,22 @@ pub(crate) fn bad(error: &dyn std::fmt::Display) -> Failure {
     format!("ERR received bad data: {error}").into()
 }
 
+/// The same of a filter that all of came: for one whose secret is not here, with what to do.
+fn unopened(error: &petal::Error) -> Failure {
+    let petal::Error::Secret { expected, got } = error else {
+        return Failure::broken(error);
+    };
+    let own = match got {
+        None => "has none".to_owned(),
+        Some(got) => format!("has another one, with check value {got:016x}"),
+    };
+    let text = format!(
+        "the filter is keyed by a secret (check value {expected:016x}) and this server {own}: load \
+         the module with the secret-file of the server that it comes from"
+    );
+    Failure::broken(&text)
+}
+
 impl Loading {
     /// Begins with the first chunk. What it becomes may take `most` bytes.
     pub(crate) fn begin(magic: [u8; 8], header: &[u8], most: u64) -> Outcome<Self> {
@@ -58,9 +74,9 @@ impl Loading {
         }
         if frame::is_header(magic, header) {
             let read = frame::read_header(magic, header);
-            let (description, fronts) = read.ok_or_else(|| bad(&"the header is damaged"))?;
-            let parts = Parts::new(&fronts, most).map_err(|error| bad(&error))?;
-            let description = description.to_vec();
+            let read = read.ok_or_else(|| bad(&"the header is damaged"))?;
+            let parts = Parts::new(&read, most).map_err(|error| bad(&error))?;
+            let description = read.description.to_vec();
             return Ok(Self::Own {
                 magic,
                 description,
@@ -111,7 +127,7 @@ impl Loading {
             Self::Own {
                 description, parts, ..
             } => {
-                let filters = parts.finish().map_err(|error| Failure::broken(&error))?;
+                let filters = parts.finish().map_err(|error| unopened(&error))?;
                 Loaded::Own {
                     description,
                     filters,
@@ -119,7 +135,7 @@ impl Loading {
             }
             Self::File(file) => {
                 let filter = file.finish(config::secret());
-                Loaded::File(filter.map_err(|error| Failure::broken(&error))?)
+                Loaded::File(filter.map_err(|error| unopened(&error))?)
             }
             Self::Foreign(loader) => {
                 Loaded::Foreign(loader.finish().map_err(|error| Failure::broken(&error))?)
@@ -140,7 +156,7 @@ impl Loading {
                 0,
             ) => {
                 let data = frame::header(*magic, description, parts.fronts());
-                Ok(Some((1, frame::seal(1, &data))))
+                Ok(Some((1, frame::seal(1, parts.identity(), &data))))
             }
             (Self::Own { parts, .. }, _) => parts.chunk_after(iterator),
             (Self::Foreign(loader), 0) => Ok(Some((1, loader.header().to_vec()))),

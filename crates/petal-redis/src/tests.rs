@@ -161,6 +161,45 @@ fn damage_is_noticed<T: Kept>(value: &T) {
     }
 }
 
+/// Chunks of two filters are not put together, though places and checksums are right.
+#[test]
+fn chunks_of_two_filters_are_told_apart() {
+    let of = |seed, capacity| {
+        let spec = Spec {
+            capacity,
+            expansion: 0,
+            ..Spec::default_one()
+        };
+        let hasher = KeyHasher::Portable { seed };
+        let mut filter = Filter::reserve(spec, hasher, u64::MAX).unwrap();
+        filter.add_all(&[b"x"], || 0, || u64::MAX).unwrap();
+        BloomKey::new(filter)
+    };
+    let one = chunks(&of(1, 2_000_000));
+    for other in [of(2, 2_000_000), of(1, 2_500_000)] {
+        let other = chunks(&other);
+        let mut half: BloomKey = loaded(&one[..3], u64::MAX).unwrap();
+        assert_eq!(other[3].0, one[3].0);
+        let refused = half.push(other[3].0, &other[3].1).unwrap_err();
+        assert!(
+            refused.text().contains("of another filter"),
+            "{}",
+            refused.text()
+        );
+        half.push(one[3].0, &one[3].1).unwrap();
+    }
+    // What was added between two chunks is no other filter.
+    let mut grown = of(1, 2_000_000);
+    grown
+        .change(|filter| filter.add_all(&[b"y"], || 0, || u64::MAX))
+        .unwrap();
+    let mut half: BloomKey = loaded(&one[..3], u64::MAX).unwrap();
+    for (place, chunk) in &chunks(&grown)[3..] {
+        half.push(*place, chunk).unwrap();
+    }
+    assert!(half.ready().is_some());
+}
+
 #[test]
 fn damaged_chunks_are_refused_and_nothing_is_taken() {
     blooms().iter().for_each(damage_is_noticed);
@@ -197,8 +236,8 @@ proptest! {
         start in prop_oneof![
             Just(Vec::new()),
             Just(b"\x89petal\r\n\x01\x00".to_vec()),
-            Just([&[0; 8][..], b"petalBF1"].concat()),
-            Just([&[0; 8][..], b"petalCF1"].concat()),
+            Just([&[0; 16][..], b"petalBF1"].concat()),
+            Just([&[0; 16][..], b"petalCF1"].concat()),
             // The head of a chain of RedisBloom with one link.
             Just([0u64.to_le_bytes().as_slice(), &[1, 0, 0, 0, 5, 0, 0, 0, 2, 0, 0, 0]].concat()),
         ],
@@ -222,13 +261,14 @@ proptest! {
         } else {
             chunks(&blooms()[which])
         };
+        let (identity, _) = crate::frame::unseal(1, &all[0].1).unwrap();
         for (index, bit) in flips {
             let chunk = index.index(all.len());
             let (place, sealed) = &mut all[chunk];
-            let mut data = sealed[8..].to_vec();
+            let mut data = sealed[16..].to_vec();
             let at = index.index(data.len());
             data[at] ^= 1 << bit;
-            *sealed = crate::frame::seal(*place, &data);
+            *sealed = crate::frame::seal(*place, identity, &data);
         }
         let sealed: Vec<Vec<u8>> = all.iter().map(|(_, chunk)| chunk.clone()).collect();
         load_anything::<BloomKey>(&sealed);

@@ -28,9 +28,9 @@ const MAGIC: [u8; 8] = *b"petalBF1";
 pub(crate) struct BloomKey {
     state: State,
     gauge: Gauge,
-    /// Goes up whenever a dump that has begun would no longer fit together.
+    /// Another one whenever a dump that has begun would no longer fit together.
     epoch: u64,
-    /// Goes up with each change.
+    /// Another one with each change.
     changes: u64,
 }
 
@@ -47,6 +47,8 @@ enum State {
 }
 
 const INCOMPLETE: &str = "ERR the filter is still being loaded";
+const MERGING: &str = "ERR the filter is still being merged: wait or, if the server was ended \
+                       meanwhile, delete the key";
 
 impl BloomKey {
     pub(crate) fn new(filter: Filter) -> Self {
@@ -57,8 +59,8 @@ impl BloomKey {
         let mut key = Self {
             state,
             gauge: Gauge::new(Family::Bloom),
-            epoch: 0,
-            changes: 0,
+            epoch: frame::new_epoch(),
+            changes: frame::new_epoch(),
         };
         key.measure();
         key
@@ -70,25 +72,42 @@ impl BloomKey {
 
     /// The filter, if all of it is there.
     pub(crate) fn ready(&self) -> Option<&Filter> {
-        match &self.state {
-            State::Ready(filter) => Some(filter),
-            State::Loading(_) | State::Broken => None,
-        }
+        self.filter().ok()
     }
 
     /// The filter.
     ///
     /// # Errors
-    /// If it is still being loaded.
+    /// If it is still being loaded or merged.
     pub(crate) fn filter(&self) -> Outcome<&Filter> {
-        self.ready().ok_or_else(|| INCOMPLETE.into())
+        match &self.state {
+            State::Ready(filter) if filter.spec.merging => Err(MERGING.into()),
+            State::Ready(filter) => Ok(filter),
+            State::Loading(_) | State::Broken => Err(INCOMPLETE.into()),
+        }
+    }
+
+    /// Whether it is made by a merge that is not over.
+    pub(crate) const fn is_merging(&self) -> bool {
+        matches!(&self.state, State::Ready(filter) if filter.spec.merging)
     }
 
     /// Changes the filter.
     ///
     /// # Errors
-    /// What `change` gives, or if the filter is still being loaded.
+    /// What `change` gives, or if the filter is still being loaded or merged.
     pub(crate) fn change<T>(
+        &mut self,
+        change: impl FnOnce(&mut Filter) -> Outcome<T>,
+    ) -> Outcome<T> {
+        if self.is_merging() {
+            return Err(MERGING.into());
+        }
+        self.merge(change)
+    }
+
+    /// The same, and of one that is still being merged: for the merge.
+    pub(crate) fn merge<T>(
         &mut self,
         change: impl FnOnce(&mut Filter) -> Outcome<T>,
     ) -> Outcome<T> {
@@ -97,32 +116,44 @@ impl BloomKey {
         };
         let stages = filter.stages();
         let changed = change(filter)?;
-        self.changes += 1;
+        self.changes = frame::new_epoch();
         let grown = stages != filter.stages();
         let torn = match &filter.body {
             // Bits only ever appear: a dump is good as long as there are as many stages.
             Body::Own(AnyFilter::Bloom(_) | AnyFilter::Growable(_) | AnyFilter::Classic(_)) => {
                 grown
             }
-            Body::Own(_) => true,
-            // Its iterators are RedisBloom's, so that it can go back there.
-            Body::Foreign(_) => false,
+            Body::Own(_) | Body::Foreign(_) => true,
         };
-        self.epoch += u64::from(torn);
+        if torn {
+            self.epoch = frame::new_epoch();
+        }
         if grown {
             self.measure();
         }
         Ok(changed)
     }
 
-    /// See the field.
-    pub(crate) const fn epoch(&self) -> u64 {
-        self.epoch
+    /// What tells dumps apart; `None` where iterators are RedisBloom's, so that the filter can go
+    /// back there.
+    pub(crate) const fn epoch(&self) -> Option<u64> {
+        match &self.state {
+            State::Ready(Filter {
+                body: Body::Foreign(_),
+                ..
+            })
+            | State::Loading(Loading::Foreign(_)) => None,
+            _ => Some(self.epoch),
+        }
     }
 
     /// See the field.
-    pub(crate) const fn changes(&self) -> u64 {
-        self.changes
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "as the other number that tells dumps apart"
+    )]
+    pub(crate) const fn changes(&self) -> Option<u64> {
+        Some(self.changes)
     }
 
     /// Makes a filter of all that came, if that is all.
@@ -216,7 +247,8 @@ impl Kept for BloomKey {
                 let front = own.front()?;
                 let fronts = [front.as_slice()].into_iter();
                 let data = frame::header(MAGIC, &filter.spec.encode(), fronts);
-                Ok(Some((1, frame::seal(1, &data))))
+                let identity = frame::identity_of(std::iter::once(own))?;
+                Ok(Some((1, frame::seal(1, identity, &data))))
             }
             (Body::Own(own), _) => frame::chunk_after(std::iter::once(own), iterator),
             (Body::Foreign(chain), 0) => Ok(Some((1, chain.header()))),

@@ -31,6 +31,8 @@ pub(crate) struct Spec {
     pub(crate) window: Option<Span>,
     /// Insertions that changed a filter that does not count them itself.
     pub(crate) items: u64,
+    /// Whether it is being made by a merge that is not over: then it answers nothing.
+    pub(crate) merging: bool,
 }
 
 /// Why a filter is not made.
@@ -64,6 +66,7 @@ impl Spec {
             tightening: 0.5,
             window: None,
             items: 0,
+            merging: false,
         }
     }
 
@@ -80,6 +83,7 @@ impl Spec {
             tightening: 0.5,
             window: None,
             items: about.insertions().unwrap_or(0),
+            merging: false,
         };
         match filter {
             AnyFilter::Growable(filter) => {
@@ -106,13 +110,15 @@ impl Spec {
         self.expansion > 0 && self.window.is_none()
     }
 
-    /// How it grows, if it does.
+    /// How it grows, if it does. `EXPANSION 1` doubles, as in `CF`: stages that are all as
+    /// large as the first share out what error there is after some 200 of them, and each is
+    /// looked at by every question.
     pub(crate) fn plan(&self) -> petal::Result<GrowthPlan> {
         let plan = match self.scale_to {
             0 => GrowthPlan::open(self.capacity, self.error)?,
             ceiling => GrowthPlan::ceiling(self.capacity, ceiling.max(self.capacity), self.error)?,
         };
-        plan.with_factor(self.expansion)
+        plan.with_factor(self.expansion.max(2))
     }
 
     /// Bytes that it takes at first.
@@ -190,7 +196,8 @@ impl Spec {
         };
         bytes.push(span);
         bytes.extend(ticks.to_le_bytes());
-        bytes.extend([0; 4]); // for later
+        bytes.push(self.merging.into());
+        bytes.extend([0; 3]); // for later
         bytes
     }
 
@@ -218,9 +225,11 @@ impl Spec {
             tightening: f64::from_bits(word(28)),
             items: word(36),
             window,
+            merging: bytes[53] == 1,
         };
         let share = |value: f64| (0.0..=1.0).contains(&value);
-        (bytes[53..] == [0; 4] && share(spec.error) && share(spec.tightening)).then_some(spec)
+        (bytes[53] <= 1 && bytes[54..] == [0; 3] && share(spec.error) && share(spec.tightening))
+            .then_some(spec)
     }
 }
 
@@ -239,10 +248,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn small_first_stages_do_not_end_growth() {
+        for expansion in [1, 2] {
+            let spec = Spec {
+                capacity: 1,
+                expansion,
+                ..Spec::default_one()
+            };
+            // To as many keys as any filter is for: 2^39 of them.
+            let last = spec.plan().unwrap().stage(38);
+            assert!(last.is_ok(), "{last:?}");
+            assert_eq!(spec.plan().unwrap().stage(10).unwrap().items, 1024);
+        }
+    }
+
+    #[test]
     fn a_description_is_read_as_it_was_written() {
         for window in [None, Some(Span::Keys), Some(Span::Time(60_000))] {
             let spec = Spec {
                 window,
+                merging: window.is_none(),
                 scale_to: 5,
                 items: 7,
                 ..Spec::default_one()

@@ -56,7 +56,7 @@ pub(crate) fn add(call: &Call<'_>) -> Outcome {
     {
         let changed = added.map_err(|full| text_of(&full))?;
         if changed {
-            call.replicate_as_is();
+            send_items(call, &[Arg::Own(2)]);
             call.notify(c"bloom.add", 1);
         }
         call.bool(changed);
@@ -85,9 +85,26 @@ pub(crate) fn madd(call: &Call<'_>) -> Outcome {
 /// `BF.INSERT key [CAPACITY n] [ERROR p] ... ITEMS item ...`
 pub(crate) fn insert(call: &Call<'_>) -> Outcome {
     let options = Options::of_insert(call)?;
+    if options.spec.merging {
+        return begin_merge(call, options);
+    }
     let items = options.items.unwrap_or(call.len());
     let added = add_items(call, items, Some(options))?;
     reply_added(call, &added);
+    Ok(())
+}
+
+/// Makes the filter of a merge in parts, which the master began.
+fn begin_merge(call: &Call<'_>, options: Options) -> Outcome {
+    let mut key = call.key(1);
+    if !matches!(key.value::<BloomKey>(), Found::Nothing) {
+        return Err("ERR item exists".into());
+    }
+    let filter = options.build(most_for(call))?;
+    let creation = creation_of(&filter);
+    key.set(BloomKey::new(filter));
+    send_creation(call, &creation, &[]);
+    call.array(0);
     Ok(())
 }
 
@@ -170,17 +187,17 @@ pub(super) fn send_creation(call: &Call<'_>, creation: &[Vec<u8>], items: &[Arg<
 /// Sends the items that changed the filter to replicas.
 fn send_changed(call: &Call<'_>, first: usize, added: &Added) {
     let changed = changed_args(first, added);
-    if changed.is_empty() {
-        return;
+    if !changed.is_empty() {
+        send_items(call, &changed);
     }
-    let all = first == 2 && changed.len() == added.changed.len() && added.full.is_none();
-    if all {
-        call.replicate_as_is();
-        return;
-    }
-    let mut args = vec![Arg::Own(1)];
-    args.extend(changed);
-    call.replicate(c"bf.madd", &args);
+}
+
+/// Sends items to replicas, in a form that never makes a filter: one that is not there,
+/// since it is keyed by a secret that a replica lacks, must not come to be as another.
+fn send_items(call: &Call<'_>, items: &[Arg<'_>]) {
+    let mut args = vec![Arg::Own(1), Arg::Bytes(b"NOCREATE"), Arg::Bytes(b"ITEMS")];
+    args.extend(items);
+    call.replicate(c"bf.insert", &args);
 }
 
 /// Sends all items of a window, which each are new again, and the time.
@@ -194,6 +211,10 @@ fn send_at(call: &Call<'_>, now: u64, first: usize, added: &Added) {
     call.replicate(c"bf.addat", &args);
 }
 
+/// How far in the future a client's time may be, in milliseconds: a time that is far ahead
+/// would empty the window.
+const AHEAD: u64 = 5000;
+
 /// `BF.ADDAT key milliseconds item ...`: how items of a window go to replicas.
 pub(crate) fn add_at(call: &Call<'_>) -> Outcome {
     if call.len() < 4 {
@@ -201,6 +222,11 @@ pub(crate) fn add_at(call: &Call<'_>) -> Outcome {
     }
     let time = numbers::int(call.arg(2)).and_then(|time| u64::try_from(time).ok());
     let time = time.ok_or("ERR bad time")?;
+    let ahead = time.saturating_sub(engine::now());
+    if ahead > AHEAD && !call.must_obey() {
+        let text = format!("ERR the time is {ahead} ms in the future: at most {AHEAD} are taken");
+        return Err(text.into());
+    }
     let items: Vec<&[u8]> = call.args(3).collect();
     let mut key = call.key(1);
     let value = existing(&mut key)?;

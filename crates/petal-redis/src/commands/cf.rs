@@ -222,7 +222,17 @@ fn insert_items(call: &Call<'_>, only_new: bool) -> Outcome {
     let mut spec = Some(Spec::default_one());
     let mut hashing = Hashing::Usual;
     let mut at = 2;
+    let valued = [
+        "CAPACITY",
+        "BUCKETSIZE",
+        "MAXITERATIONS",
+        "EXPANSION",
+        "ERROR",
+    ];
     while at < call.len() && !call.is(at, "ITEMS") {
+        if at + 1 == call.len() && valued.iter().any(|word| call.is(at, word)) {
+            return Err(Failure::Arity);
+        }
         if call.is(at, "NOCREATE") {
             spec = None;
         } else if call.is(at, "CAPACITY") {
@@ -407,6 +417,29 @@ pub(crate) fn info(call: &Call<'_>) -> Outcome {
         call.simple(name);
         call.count(value);
     }
+    Ok(())
+}
+
+/// `CF.DEBUG key`
+pub(crate) fn debug(call: &Call<'_>) -> Outcome {
+    if call.len() != 2 {
+        return Err(Failure::Arity);
+    }
+    let mut key = call.look(1);
+    let value = existing(&mut key, "ERR not found")?;
+    let chain = value.chain()?;
+    let spec = &chain.spec;
+    let line = format!(
+        "bktsize:{} buckets:{} items:{} deletes:{} filters:{} max_iterations:{} expansion:{}",
+        spec.bucket_size,
+        chain.slots() / u64::from(spec.bucket_size),
+        spec.inserted,
+        spec.deleted,
+        chain.stages().len(),
+        spec.max_iterations,
+        spec.expansion
+    );
+    call.bulk(line.as_bytes());
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 //! Owns what may be merged, and that a merge of large filters keeps nobody waiting: it is
 //! done a part at a time between the commands of others, while the client that
 //! asked waits. Each part goes to replicas as a command, so that they are equal to
-//! the bit whatever is added meanwhile.
+//! the bit whatever is added meanwhile. A new key answers nothing until the merge is over, and
+//! is removed if it fails.
 
 use petal::{AnyFilter, Bloom, Contains as _, Identity, Merge as _, SplitGeometry};
 
@@ -44,7 +45,8 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(call: &Call<'_>) -> Outcome<Self> {
+    /// Of the arguments before `end`.
+    fn of(call: &Call<'_>, end: usize) -> Outcome<Self> {
         let mut plan = Self {
             exists: true,
             bytes: 0,
@@ -53,7 +55,7 @@ impl Plan {
             others: Vec::new(),
         };
         let mut shape: Option<(Identity, SplitGeometry)> = None;
-        for index in (2..call.len()).chain([1]) {
+        for index in (2..end).chain([1]) {
             let mut key = call.look(index);
             let value = match key.value::<BloomKey>() {
                 Found::Value(value) => value,
@@ -110,7 +112,7 @@ pub(crate) fn merge(call: &Call<'_>) -> Outcome {
     if call.len() < 3 {
         return Err(Failure::Arity);
     }
-    let plan = Plan::of(call)?;
+    let plan = Plan::of(call, call.len())?;
     let parts = plan.bytes.saturating_mul(plan.others.len() as u64);
     if parts > AT_ONCE && call.may_wait() {
         return merge_later(call, &plan);
@@ -165,7 +167,7 @@ fn join(
         return Err("ERR not found".into());
     };
     let other = mergeable(other.filter()?)?;
-    value.change(|filter| match &mut filter.body {
+    value.merge(|filter| match &mut filter.body {
         Body::Own(AnyFilter::Bloom(bloom)) => Ok(join(bloom, other)?),
         _ => Err("ERR the filter is another one now".into()),
     })
@@ -195,16 +197,18 @@ fn merge_later(call: &Call<'_>, plan: &Plan) -> Outcome {
         let Found::Value(like) = key.value::<BloomKey>() else {
             return Err("ERR not found".into());
         };
-        let creation = super::options::creation_of(like.filter()?);
-        let empty = like
+        let mut empty = like
             .filter()?
             .empty_one(most_for(call))
             .map_err(super::options::refused)?;
         drop(key);
+        empty.spec.merging = true;
+        let creation = super::options::creation_of(&empty);
         call.key(1).set(BloomKey::new(empty));
         super::bf::send_creation(call, &creation, &[]);
     }
     let job = Parts {
+        is_new: !plan.exists,
         others: plan.others.clone(),
         other: 0,
         from: 0,
@@ -215,6 +219,8 @@ fn merge_later(call: &Call<'_>, plan: &Plan) -> Outcome {
 
 /// A merge that has begun. The arguments of its steps are those of the command.
 struct Parts {
+    /// Whether the filter that is merged into was made for it.
+    is_new: bool,
     /// Items of each of the other filters when the merge began.
     others: Vec<u64>,
     /// Which of them is being merged, and from which word on.
@@ -225,26 +231,41 @@ struct Parts {
 
 impl Job for Parts {
     fn step(&mut self, call: &Call<'_>) -> Outcome<Step> {
+        let stepped = self.advance(call);
+        if stepped.is_err() && self.is_new {
+            give_up(call);
+        }
+        stepped
+    }
+}
+
+impl Parts {
+    fn advance(&mut self, call: &Call<'_>) -> Outcome<Step> {
         let index = 2 + self.other;
         let Some(&items) = self.others.get(self.other) else {
             call.notify(c"bloom.merge", 1);
             return Ok(Step::Done);
         };
         let last = self.from + AT_ONCE / 8 >= self.words;
-        let items = if last && call.arg(1) != call.arg(index) {
-            items
-        } else {
-            0
+        let done = last && self.other + 1 == self.others.len();
+        let part = Part {
+            from: self.from,
+            items: if last && call.arg(1) != call.arg(index) {
+                items
+            } else {
+                0
+            },
+            done,
         };
-        part(call, index, self.from, items)?;
-        let (from, items) = (self.from.to_string(), items.to_string());
-        let args = [
-            Arg::Own(1),
-            Arg::Own(index),
-            Arg::Bytes(from.as_bytes()),
-            Arg::Bytes(items.as_bytes()),
-        ];
-        call.replicate(c"bf.mergepart", &args);
+        let mut target = call.key(1);
+        let Found::Value(value) = target.value::<BloomKey>() else {
+            return Err("ERR the filter that is merged into is not there any more".into());
+        };
+        if value.is_merging() != self.is_new {
+            return Err("ERR the filter that is merged into is another one now".into());
+        }
+        part.join(call, value, index)?;
+        part.send(call, index);
         if last {
             (self.other, self.from) = (self.other + 1, 0);
         } else {
@@ -254,33 +275,95 @@ impl Job for Parts {
     }
 }
 
-/// Joins a part of another filter, and counts so many items more.
-fn part(call: &Call<'_>, index: usize, from: u64, items: u64) -> Outcome {
+/// Removes a new key whose merge failed, if it is still that.
+fn give_up(call: &Call<'_>) {
     let mut target = call.key(1);
-    let Found::Value(value) = target.value::<BloomKey>() else {
-        return Err("ERR the filter is not there any more".into());
-    };
-    join(call, value, index, |bloom, other| {
-        bloom.union_part(other, from, AT_ONCE / 8)
-    })?;
-    value.change(|filter| {
-        filter.spec.items = filter.spec.items.saturating_add(items);
-        Ok(())
-    })?;
-    call.changed(1);
-    Ok(())
+    if matches!(target.value::<BloomKey>(), Found::Value(value) if value.is_merging()) {
+        target.delete();
+        call.changed(1);
+        call.replicate(c"del", &[Arg::Own(1)]);
+    }
 }
 
-/// `BF.MERGEPART key other word items`: how parts of a merge reach replicas.
+/// A part of a merge.
+struct Part {
+    /// The first of its words.
+    from: u64,
+    /// Items that count from now on.
+    items: u64,
+    /// Whether it is the last one of all.
+    done: bool,
+}
+
+impl Part {
+    /// Joins the part of another key's filter.
+    fn join(&self, call: &Call<'_>, value: &mut BloomKey, index: usize) -> Outcome {
+        join(call, value, index, |bloom, other| {
+            bloom.union_part(other, self.from, AT_ONCE / 8)
+        })?;
+        value.merge(|filter| {
+            filter.spec.items = filter.spec.items.saturating_add(self.items);
+            filter.spec.merging &= !self.done;
+            Ok(())
+        })?;
+        call.changed(1);
+        Ok(())
+    }
+
+    /// Sends it to replicas.
+    fn send(&self, call: &Call<'_>, index: usize) {
+        let (from, items) = (self.from.to_string(), self.items.to_string());
+        let mut args = vec![
+            Arg::Own(1),
+            Arg::Own(index),
+            Arg::Bytes(from.as_bytes()),
+            Arg::Bytes(items.as_bytes()),
+        ];
+        if self.done {
+            args.push(Arg::Bytes(b"DONE"));
+        }
+        call.replicate(c"bf.mergepart", &args);
+    }
+}
+
+/// `BF.MERGEPART key other word items [DONE]`: how parts of a merge reach replicas.
 pub(crate) fn merge_part(call: &Call<'_>) -> Outcome {
-    if call.len() != 5 {
+    let done = call.len() == 6 && call.is(5, "DONE");
+    if call.len() != 5 && !done {
         return Err(Failure::Arity);
     }
     let number =
         |index| numbers::int(call.arg(index)).and_then(|number| u64::try_from(number).ok());
     let (from, items) = number(3).zip(number(4)).ok_or("ERR bad part")?;
-    part(call, 2, from, items)?;
+    let part = Part { from, items, done };
+    if !call.must_obey() {
+        part.check(call)?;
+    }
+    let mut target = call.key(1);
+    let Found::Value(value) = target.value::<BloomKey>() else {
+        return Err("ERR not found".into());
+    };
+    part.join(call, value, 2)?;
     call.replicate_as_is();
     call.ok();
     Ok(())
+}
+
+impl Part {
+    /// Refuses what no merge of this server would send.
+    fn check(&self, call: &Call<'_>) -> Outcome {
+        let plan = Plan::of(call, 3)?;
+        if !plan.exists {
+            return Err("ERR not found".into());
+        }
+        let others: u64 = plan.others.iter().sum();
+        let own = plan.items.saturating_sub(others);
+        if self.from.saturating_mul(8) >= plan.bytes
+            || self.items > others
+            || own.saturating_add(self.items) > plan.capacity
+        {
+            return Err("ERR bad part".into());
+        }
+        Ok(())
+    }
 }

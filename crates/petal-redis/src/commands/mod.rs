@@ -97,7 +97,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     },
     Command {
         further_keys: Some((READ, 2)),
-        ..row!(c"bf.mergepart", merge::merge_part, 5, c"write deny-oom", c"bloom write", ADD, c"Adds a part of another filter")
+        ..row!(c"bf.mergepart", merge::merge_part, -5, c"write deny-oom", c"bloom write", ADD, c"Adds a part of another filter")
     },
     row!(c"cf.reserve", cf::reserve, -3, c"write deny-oom", c"cuckoo write fast", ADD, c"Makes an empty filter"),
     row!(c"cf.add", cf::add, 3, c"write deny-oom", c"cuckoo write", ADD, c"Adds an item once more"),
@@ -110,6 +110,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     row!(c"cf.del", cf::delete, 3, c"write fast", c"cuckoo write", DELETE, c"Undoes one addition of an item"),
     row!(c"cf.compact", cf::compact, 2, c"write", c"cuckoo write", CHANGE, c"Drops filters that are empty"),
     row!(c"cf.info", cf::info, 2, c"readonly fast", c"cuckoo read fast", READ, c"What the filter is"),
+    row!(c"cf.debug", cf::debug, 2, c"readonly fast", c"cuckoo read", READ, c"The chain in one line"),
     row!(c"cf.stats", cf::stats, 2, c"readonly fast", c"cuckoo read fast", READ, c"Fill and errors of the filter"),
     row!(c"cf.scandump", cf_scandump, 3, c"readonly", c"cuckoo read", READ, c"The next chunk of a dump"),
     row!(c"cf.loadchunk", cf_loadchunk, 4, c"write deny-oom", c"cuckoo write", ADD, c"Takes the next chunk of a dump"),

@@ -117,6 +117,8 @@ impl Options {
             }
             at += 1;
         }
+        // As RedisBloom has it, the last word here, and an error in `BF.RESERVE`.
+        let expansion = expansion.filter(|_| !options.nonscaling);
         options.grow_by(expansion)?;
         options.check()?;
         // Without items the command only creates: known from valkey-bloom, so an error
@@ -151,6 +153,12 @@ impl Options {
         }
         if self.hashing.take(call, *at)? {
             *at += 1;
+            self.further = true;
+            return Ok(true);
+        }
+        // How a merge in parts begins on replicas.
+        if call.is(*at, "MERGING") && call.must_obey() {
+            self.spec.merging = true;
             self.further = true;
             return Ok(true);
         }
@@ -283,6 +291,9 @@ pub(crate) fn creation_of(filter: &Filter) -> Vec<Vec<u8>> {
     if let Body::Own(own) = &filter.body {
         let (name, value) = Hashing::replicated(own);
         put(name, Some(value));
+    }
+    if spec.merging {
+        put("MERGING", None);
     }
     args
 }

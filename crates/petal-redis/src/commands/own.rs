@@ -1,6 +1,6 @@
 //! The commands that RedisBloom lacks, and `BF.DEBUG`.
 
-use petal::{AnyFilter, Contains as _};
+use petal::{AnyFilter, Contains as _, WindowSpan};
 
 use crate::bloom::BloomKey;
 use crate::bloom::filter::{Body, Filter, bits};
@@ -98,7 +98,11 @@ pub(crate) fn stats(call: &Call<'_>) -> Outcome {
         Some(value) => call.double(value),
         None => call.null(),
     };
-    call.map(9);
+    let window = match filter.own() {
+        Some(AnyFilter::Window(window)) => Some(window),
+        _ => None,
+    };
+    call.map(if window.is_some() { 12 } else { 9 });
     call.simple("Kind");
     call.simple(kind);
     call.simple("Capacity");
@@ -123,7 +127,31 @@ pub(crate) fn stats(call: &Call<'_>) -> Outcome {
         )
     });
     call.bool(keyed);
+    if let Some(window) = window {
+        reply_window(call, window);
+    }
     Ok(())
+}
+
+/// How far back a window reaches, as it should and as it does: shorter where more items
+/// came than it is for.
+fn reply_window(call: &Call<'_>, window: &petal::Window) {
+    call.simple("Window");
+    match window.span() {
+        WindowSpan::Time { ticks, .. } => {
+            let covered = engine::now().saturating_sub(window.complete_since());
+            call.count(ticks);
+            call.simple("Window covered");
+            call.count(covered.min(ticks));
+        }
+        WindowSpan::Keys => {
+            call.null();
+            call.simple("Window covered");
+            call.null();
+        }
+    }
+    call.simple("Generations dropped early");
+    call.count(window.shortened());
 }
 
 /// `BF.DEBUG key`
@@ -174,9 +202,9 @@ pub(crate) fn debug(call: &Call<'_>) -> Outcome {
 
 /// `EXPORT key iterator`: the bytes of a petal file, in the manner of `SCANDUMP`. Front and
 /// table need a look at all bits, the pieces between do not.
-pub(crate) fn export<T: Kept>(
+pub(crate) fn export<T: dump::Replies>(
     call: &Call<'_>,
-    changes: impl Fn(&T) -> u64,
+    changes: impl Fn(&T) -> Option<u64>,
     filter: impl Fn(&T) -> Outcome<Option<&AnyFilter>>,
 ) -> Outcome {
     let (value_of, only) = (

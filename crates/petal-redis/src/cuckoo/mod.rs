@@ -47,7 +47,7 @@ impl CuckooKey {
         let mut key = Self {
             state,
             gauge: Gauge::new(Family::Cuckoo),
-            epoch: 0,
+            epoch: frame::new_epoch(),
         };
         key.gauge.set(key.bytes());
         key
@@ -81,14 +81,15 @@ impl CuckooKey {
             return Err("ERR the filter is still being loaded".into());
         };
         let changed = change(chain)?;
-        self.epoch += 1;
+        self.epoch = frame::new_epoch();
         self.gauge.set(self.bytes());
         Ok(changed)
     }
 
-    /// Goes up with each change: half a table of before and half of after are none.
-    pub(crate) const fn epoch(&self) -> u64 {
-        self.epoch
+    /// Another one with each change: half a table of before and half of after are none.
+    #[expect(clippy::unnecessary_wraps, reason = "as that of Bloom filters")]
+    pub(crate) const fn epoch(&self) -> Option<u64> {
+        Some(self.epoch)
     }
 
     /// Makes a chain of all that came, if that is all.
@@ -139,7 +140,8 @@ impl Kept for CuckooKey {
             .collect::<petal::Result<_>>()?;
         let fronts = fronts.iter().map(Vec::as_slice);
         let data = frame::header(MAGIC, &chain.spec.encode(), fronts);
-        Ok(Some((1, frame::seal(1, &data))))
+        let identity = frame::identity_of(chain.stages().iter())?;
+        Ok(Some((1, frame::seal(1, identity, &data))))
     }
 
     fn begin(header: &[u8], most: u64) -> Outcome<Self> {

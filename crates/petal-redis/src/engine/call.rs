@@ -42,6 +42,13 @@ impl Failure {
         }
     }
 
+    /// The same for the log, where nobody needs the class of an error.
+    pub(crate) fn reason(&self) -> &str {
+        let text = self.text();
+        let text = text.strip_prefix("ERR ").unwrap_or(text);
+        text.strip_prefix("received bad data: ").unwrap_or(text)
+    }
+
     /// The same of another failure.
     pub(crate) fn into_broken(self) -> Self {
         match self {
@@ -274,7 +281,7 @@ impl<'a> Call<'a> {
 }
 
 /// The bytes of a string that lives as long as the call.
-fn bytes_of<'a>(string: *mut raw::RedisModuleString) -> &'a [u8] {
+pub(super) fn bytes_of<'a>(string: *mut raw::RedisModuleString) -> &'a [u8] {
     let mut len = 0;
     let start = server!(RedisModule_StringPtrLen(string, &raw mut len));
     match start {

@@ -159,12 +159,15 @@ impl Server {
             return Ok(()); // a server without further information on commands
         };
         describe(handle, command);
-        if categories {
-            server!(RedisModule_SetCommandACLCategories(
-                handle,
-                command.categories.as_ptr()
-            ));
-        }
+        // `bloom` or `cuckoo`, which the server may not know, and its own after them.
+        let words = command.categories.to_string_lossy();
+        let own = words.split_once(' ').map_or("", |(_, own)| own);
+        let said = if categories {
+            c_text(&words)
+        } else {
+            c_text(own)
+        };
+        server!(RedisModule_SetCommandACLCategories(handle, said.as_ptr()));
         Ok(())
     }
 

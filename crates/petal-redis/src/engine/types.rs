@@ -117,7 +117,8 @@ extern "C" fn save<T: Kept>(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
             Ok(())
         });
         if let Err(failure) = saved {
-            let text = format!("petal: a filter could not be saved: {failure:?}");
+            let name = name_of(rdb);
+            let text = format!("petal: {name} could not be saved: {}", failure.reason());
             log(ptr::null_mut(), c"warning", &text);
         }
         server!(RedisModule_SaveUnsigned(rdb, 0));
@@ -127,15 +128,19 @@ extern "C" fn save<T: Kept>(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
 extern "C" fn load<T: Kept>(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
     guarded(ptr::null_mut(), || {
         if encoding != ENCODING {
-            let text =
-                format!("petal: encoding {encoding} of a filter is unknown: load a newer module");
+            let name = name_of(rdb);
+            let text = format!(
+                "petal: {name} could not be loaded: its encoding {encoding} is unknown, expected \
+                 {ENCODING}: load a newer module"
+            );
             log(ptr::null_mut(), c"warning", &text);
             return ptr::null_mut();
         }
         match load_value::<T>(rdb) {
             Ok(value) => Box::into_raw(Box::new(value)).cast(),
             Err(failure) => {
-                let text = format!("petal: a filter could not be loaded: {failure:?}");
+                let name = name_of(rdb);
+                let text = format!("petal: {name} could not be loaded: {}", failure.reason());
                 log(ptr::null_mut(), c"warning", &text);
                 ptr::null_mut()
             }
@@ -172,6 +177,17 @@ fn load_value<T: Kept>(rdb: *mut raw::RedisModuleIO) -> Outcome<T> {
         server!(RedisModule_Free(start.cast()));
         pushed?;
     }
+}
+
+/// What the log calls the value that is being saved or loaded: its key, if the server
+/// says which that is.
+fn name_of(rdb: *mut raw::RedisModuleIO) -> String {
+    let key = server!(RedisModule_GetKeyNameFromIO(rdb)).unwrap_or(ptr::null());
+    if key.is_null() {
+        return "a filter".to_owned();
+    }
+    let key = super::call::bytes_of(key.cast_mut());
+    format!("the filter of key '{}'", key.escape_ascii())
 }
 
 /// Bytes that a loaded value may take: no bound for the server's own data,
