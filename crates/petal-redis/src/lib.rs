@@ -48,14 +48,12 @@ fn load(server: &Server, arguments: &Call<'_>) -> Result<(), String> {
 }
 
 /// Registers the settings: under their own names where the server allows that, as
-/// RedisBloom's are, else under the module's. The first one finds out.
+/// RedisBloom's are, else under the module's.
 fn register_settings(server: &Server) {
-    let mut numbers = config::NUMBERS.iter();
-    let plain = numbers.next().is_some_and(|first| {
-        let plain = server.number(first, true);
-        plain || !server.number(first, false)
-    });
-    let registered = numbers.all(|setting| server.number(setting, plain))
+    let plain = Server::takes_plain_names();
+    let registered = config::NUMBERS
+        .iter()
+        .all(|setting| server.number(setting, plain))
         && config::SHARES
             .iter()
             .all(|setting| server.share(setting, plain));

@@ -56,7 +56,7 @@ pub(crate) fn add(call: &Call<'_>) -> Outcome {
     {
         let changed = added.map_err(|full| text_of(&full))?;
         if changed {
-            send_items(call, &[Arg::Own(2)]);
+            call.replicate_as_is();
             call.notify(c"bloom.add", 1);
         }
         call.bool(changed);
@@ -129,11 +129,17 @@ fn text_of(full: &Full) -> String {
 fn add_items(call: &Call<'_>, first: usize, options: Option<Options>) -> Outcome<Added> {
     let most = || most_for(call);
     let mut key = call.key(1);
-    let (mut made, create) = (None, options.as_ref().is_none_or(|options| options.create));
+    // A master sends a creation with all of its parameters. Where that was refused, since the
+    // filter is keyed by a secret that is not here, an addition must not make another one.
+    let create = || match &options {
+        Some(options) => options.create,
+        None => !call.must_obey(),
+    };
+    let mut made = None;
     let value = match key.value::<BloomKey>() {
         Found::Value(value) => value,
         Found::Other => return Err(Failure::Type),
-        Found::Nothing if !create => return Err("ERR not found".into()),
+        Found::Nothing if !create() => return Err("ERR not found".into()),
         Found::Nothing => {
             let filter = options.unwrap_or_else(Options::usual).build(most())?;
             made.insert(BloomKey::new(filter))
@@ -187,17 +193,17 @@ pub(super) fn send_creation(call: &Call<'_>, creation: &[Vec<u8>], items: &[Arg<
 /// Sends the items that changed the filter to replicas.
 fn send_changed(call: &Call<'_>, first: usize, added: &Added) {
     let changed = changed_args(first, added);
-    if !changed.is_empty() {
-        send_items(call, &changed);
+    if changed.is_empty() {
+        return;
     }
-}
-
-/// Sends items to replicas, in a form that never makes a filter: one that is not there,
-/// since it is keyed by a secret that a replica lacks, must not come to be as another.
-fn send_items(call: &Call<'_>, items: &[Arg<'_>]) {
-    let mut args = vec![Arg::Own(1), Arg::Bytes(b"NOCREATE"), Arg::Bytes(b"ITEMS")];
-    args.extend(items);
-    call.replicate(c"bf.insert", &args);
+    let all = first == 2 && changed.len() == added.changed.len() && added.full.is_none();
+    if all {
+        call.replicate_as_is();
+        return;
+    }
+    let mut args = vec![Arg::Own(1)];
+    args.extend(changed);
+    call.replicate(c"bf.madd", &args);
 }
 
 /// Sends all items of a window, which each are new again, and the time.

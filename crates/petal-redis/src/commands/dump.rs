@@ -169,7 +169,7 @@ pub(crate) fn load<T: Kept>(call: &Call<'_>, is_whole: impl Fn(&T) -> bool) -> O
         return Err("BUSYKEY Target key name already exists.".into());
     }
     let value = T::begin(call.arg(2), most_for(call))
-        .map_err(|failure| format!("ERR bloom object decoding failed: {}", failure.text()))?;
+        .map_err(|failure| format!("ERR bloom object decoding failed: {}", failure.reason()))?;
     if !is_whole(&value) {
         return Err("ERR bloom object decoding failed: the file ends early".into());
     }

@@ -39,9 +39,17 @@ struct Plan {
     /// Bytes of each filter.
     bytes: u64,
     capacity: u64,
-    /// Items of all filters together, and of each of the others.
+    /// Items of all filters together.
     items: u64,
-    others: Vec<u64>,
+    others: Vec<Other>,
+}
+
+/// One of the other filters, as it was when the merge began.
+#[derive(Clone)]
+struct Other {
+    items: u64,
+    /// What tells it from another one under the same name.
+    epoch: Option<u64>,
 }
 
 impl Plan {
@@ -91,7 +99,10 @@ impl Plan {
             plan.capacity = filter.capacity();
             plan.items = plan.items.saturating_add(filter.items());
             if index > 1 {
-                plan.others.push(filter.items());
+                plan.others.push(Other {
+                    items: filter.items(),
+                    epoch: value.epoch(),
+                });
             }
         }
         Ok(plan)
@@ -207,7 +218,12 @@ fn merge_later(call: &Call<'_>, plan: &Plan) -> Outcome {
         call.key(1).set(BloomKey::new(empty));
         super::bf::send_creation(call, &creation, &[]);
     }
+    let target = match call.look(1).value::<BloomKey>() {
+        Found::Value(target) => target.epoch(),
+        _ => return Err("ERR not found".into()),
+    };
     let job = Parts {
+        target,
         is_new: !plan.exists,
         others: plan.others.clone(),
         other: 0,
@@ -219,10 +235,11 @@ fn merge_later(call: &Call<'_>, plan: &Plan) -> Outcome {
 
 /// A merge that has begun. The arguments of its steps are those of the command.
 struct Parts {
-    /// Whether the filter that is merged into was made for it.
+    /// What tells the filter that is merged into from another one under the same name.
+    target: Option<u64>,
+    /// Whether it was made for the merge.
     is_new: bool,
-    /// Items of each of the other filters when the merge began.
-    others: Vec<u64>,
+    others: Vec<Other>,
     /// Which of them is being merged, and from which word on.
     other: usize,
     from: u64,
@@ -233,7 +250,7 @@ impl Job for Parts {
     fn step(&mut self, call: &Call<'_>) -> Outcome<Step> {
         let stepped = self.advance(call);
         if stepped.is_err() && self.is_new {
-            give_up(call);
+            self.give_up(call);
         }
         stepped
     }
@@ -242,7 +259,7 @@ impl Job for Parts {
 impl Parts {
     fn advance(&mut self, call: &Call<'_>) -> Outcome<Step> {
         let index = 2 + self.other;
-        let Some(&items) = self.others.get(self.other) else {
+        let Some(other) = self.others.get(self.other) else {
             call.notify(c"bloom.merge", 1);
             return Ok(Step::Done);
         };
@@ -251,17 +268,26 @@ impl Parts {
         let part = Part {
             from: self.from,
             items: if last && call.arg(1) != call.arg(index) {
-                items
+                other.items
             } else {
                 0
             },
             done,
         };
+        // Before the target is opened, which it may be.
+        let epoch = match call.look(index).value::<BloomKey>() {
+            Found::Value(now) => now.epoch(),
+            Found::Nothing => return Err("ERR not found".into()),
+            Found::Other => return Err(Failure::Type),
+        };
+        if epoch != other.epoch {
+            return Err("ERR a filter that is being merged is another one now".into());
+        }
         let mut target = call.key(1);
         let Found::Value(value) = target.value::<BloomKey>() else {
             return Err("ERR the filter that is merged into is not there any more".into());
         };
-        if value.is_merging() != self.is_new {
+        if value.epoch() != self.target {
             return Err("ERR the filter that is merged into is another one now".into());
         }
         part.join(call, value, index)?;
@@ -273,15 +299,16 @@ impl Parts {
         }
         Ok(Step::More)
     }
-}
 
-/// Removes a new key whose merge failed, if it is still that.
-fn give_up(call: &Call<'_>) {
-    let mut target = call.key(1);
-    if matches!(target.value::<BloomKey>(), Found::Value(value) if value.is_merging()) {
-        target.delete();
-        call.changed(1);
-        call.replicate(c"del", &[Arg::Own(1)]);
+    /// Removes the new key, if it is still that.
+    fn give_up(&self, call: &Call<'_>) {
+        let mut target = call.key(1);
+        if matches!(target.value::<BloomKey>(), Found::Value(value) if value.epoch() == self.target)
+        {
+            target.delete();
+            call.changed(1);
+            call.replicate(c"del", &[Arg::Own(1)]);
+        }
     }
 }
 
@@ -356,7 +383,7 @@ impl Part {
         if !plan.exists {
             return Err("ERR not found".into());
         }
-        let others: u64 = plan.others.iter().sum();
+        let others: u64 = plan.others.iter().map(|other| other.items).sum();
         let own = plan.items.saturating_sub(others);
         if self.from.saturating_mul(8) >= plan.bytes
             || self.items > others

@@ -207,6 +207,14 @@ impl Server {
         registered == Some(OK)
     }
 
+    /// Whether settings may have names of their own, without the module's before them: in
+    /// Redis 8, which has a function that came with them. Other servers complain in their log
+    /// where it is tried, or do not do it.
+    pub(crate) fn takes_plain_names() -> bool {
+        // SAFETY: set once while the module is loaded, before any other thread.
+        unsafe { raw::RedisModule_LoadDefaultConfigs }.is_some()
+    }
+
     /// Takes over what the server's configuration says of settings.
     pub(crate) fn load_settings(&self) {
         server!(RedisModule_LoadConfigs(self.0));
