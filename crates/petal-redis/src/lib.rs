@@ -9,7 +9,7 @@
 //! * `load`, `frame`: a filter that comes in chunks; the chunks of a dump.
 //! * `keys`: items to digests.
 //! * `engine/`: the server, and all `unsafe`.
-//! * `config`, `numbers`: settings; numbers in arguments.
+//! * `config`, `numbers`: settings; numbers in arguments. `fuzzing`: the loaders, for `fuzz/`.
 
 mod bloom;
 mod commands;
@@ -17,6 +17,8 @@ mod config;
 mod cuckoo;
 mod engine;
 mod frame;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod keys;
 mod load;
 mod numbers;
