@@ -18,6 +18,8 @@ import commands_cf  # noqa: F401
 import examples  # noqa: F401
 import foreign  # noqa: F401
 import hostile  # noqa: F401
+import keyed  # noqa: F401
+import merges  # noqa: F401
 import own  # noqa: F401
 import persistence  # noqa: F401
 
