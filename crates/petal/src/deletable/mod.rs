@@ -201,6 +201,16 @@ impl Deletable {
             most_bytes: u64::MAX,
             retry: None,
         };
+        // What a look at the header tells, also of a table that is not checked.
+        let slots = geometry.slots();
+        if used > slots || filter.len() > used {
+            let got = format!("{used}, for {} keys", filter.len());
+            return Err(refuse(
+                "used slots",
+                got,
+                format!("at most {slots}, and one or more for each key"),
+            ));
+        }
         if !writable {
             return Ok(filter);
         }

@@ -426,6 +426,31 @@ fn slots_that_are_no_quotient_filter_are_refused() {
     assert!(refusals > bits - 40 * 3, "{refusals} of {bits}");
 }
 
+/// Mapping looks at no slot, and still reports no more of them in use than there are.
+#[test]
+fn slots_in_use_are_no_more_than_there_are() {
+    let bytes = sample("deletable");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deletable");
+    let word = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+    let (slots, used, keys) = (word(48), word(64), word(80));
+    assert!(keys > 0 && keys <= used && used < slots);
+    for (at, value) in [
+        (64, slots + 1),
+        (64, keys - 1),
+        (80, used + 1),
+        (64, u64::MAX),
+    ] {
+        let mut bytes = bytes.clone();
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        seal(&mut bytes);
+        fs::write(&path, &bytes).unwrap();
+        let error = AnyFilter::open_mapped(&path, None).unwrap_err().to_string();
+        assert!(error.contains("used slots"), "{at}: {error}");
+        assert!(AnyFilter::from_bytes(&bytes, None).is_err());
+    }
+}
+
 /// Where the shards are is refused unless it fits, and is no danger.
 #[test]
 fn directories_that_do_not_fit_are_refused() {
