@@ -4,15 +4,17 @@ use std::fmt;
 
 use url::Host;
 
-/// A mail address, or a domain alone, in the form that lists have: the domain in lower case and
-/// Punycode, without a dot at its end. The part before the `@` is in lower case as well, since
-/// hardly any server tells `Joe@` from `joe@`.
+/// A mail address, or a domain alone, under all names that a list may have it: itself, its domain,
+/// and the domains above, down to two labels. The last label alone is not asked: no list has
+/// `com`, and each further question is a further chance of a false answer.
+///
+/// Names are in lower case, without a dot at the end, and in Punycode; a name of another alphabet
+/// is there in its own letters as well, since lists have both. The part before the `@` is in lower
+/// case, too: hardly any server tells `Joe@` from `joe@`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
-    text: String,
-    /// Where the domain begins.
-    domain: usize,
-    has_parents: bool,
+    /// From the address itself to the domain of two labels.
+    names: Vec<String>,
 }
 
 /// The longest address that SMTP carries, and some more.
@@ -47,32 +49,38 @@ impl Address {
             Ok(address @ (Host::Ipv4(_) | Host::Ipv6(_))) => (address.to_string(), false),
             _ => return Err(NotAnAddress),
         };
-        let mut whole = local.map_or_else(String::new, |local| local.to_lowercase() + "@");
-        let start = whole.len();
-        whole.push_str(&domain);
-        Ok(Self {
-            text: whole,
-            domain: start,
-            has_parents,
-        })
+        let mut names = Vec::new();
+        if let Some(local) = local {
+            add(&mut names, &(local.to_lowercase() + "@"), &domain);
+        }
+        add(&mut names, "", &domain);
+        for (dot, _) in domain.match_indices('.') {
+            let above = &domain[dot + 1..];
+            if has_parents && above.contains('.') {
+                add(&mut names, "", above);
+            }
+        }
+        Ok(Self { names })
     }
 
-    /// The names that a list may have it under: itself, its domain, and the domains above, down to two
-    /// labels. The last label alone is not asked: no list has `com`, and each further question is
-    /// a further chance of a false answer.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let domain = &self.text[self.domain..];
-        let whole = (self.domain > 0).then_some(self.text.as_str());
-        let above = domain
-            .match_indices('.')
-            .map(|(dot, _)| &domain[dot + 1..])
-            .filter(|name| self.has_parents && name.contains('.'));
-        whole.into_iter().chain([domain]).chain(above)
+        self.names.iter().map(String::as_str)
     }
 
-    /// The address itself, as lists have it.
+    /// The address itself, in Punycode.
     pub(crate) fn as_str(&self) -> &str {
-        &self.text
+        self.names.first().map_or("", String::as_str)
+    }
+}
+
+/// A name in Punycode, and in its own letters if these are others.
+fn add(names: &mut Vec<String>, local: &str, domain: &str) {
+    names.push(format!("{local}{domain}"));
+    if domain.contains("xn--") {
+        let (own, valid) = idna::domain_to_unicode(domain);
+        if valid.is_ok() && own != domain {
+            names.push(format!("{local}{own}"));
+        }
     }
 }
 
@@ -105,11 +113,18 @@ mod tests {
     }
 
     #[test]
-    fn other_alphabets_are_in_punycode() {
-        assert_eq!(
-            names("x@Bücher.example"),
-            ["x@xn--bcher-kva.example", "xn--bcher-kva.example"]
-        );
+    fn names_of_other_alphabets_are_asked_in_both_forms() {
+        for text in ["x@Bücher.example", "x@xn--bcher-kva.example"] {
+            assert_eq!(
+                names(text),
+                [
+                    "x@xn--bcher-kva.example",
+                    "x@bücher.example",
+                    "xn--bcher-kva.example",
+                    "bücher.example"
+                ]
+            );
+        }
     }
 
     #[test]

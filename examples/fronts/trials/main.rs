@@ -1,7 +1,8 @@
-//! Trials of `petal-front`: what a front saves, and that it is right after kill -9.
+//! Trials of `petal-front`, what it saves and that it is right after kill -9; and of the mail list.
 //!
 //!     front_trials reads                    2 M keys in redb and SQLite, a cache of 64 MiB
 //!     front_trials kills --count 500        a writing front is killed so often, at random moments
+//!     front_trials mail --lists FOLDER      the mail list on real lists, under load
 //!
 //! Rows of tables go to stdout. Exit status: 0 all that must be reached was, 1 something was not.
 
@@ -13,6 +14,7 @@
 
 mod engine;
 mod kills;
+mod mail;
 mod random;
 mod reads;
 
@@ -20,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Trials of the key-value front
+/// Trials of the key-value front and the mail list
 #[derive(Debug, Parser)]
 struct Args {
     #[command(subcommand)]
@@ -33,6 +35,8 @@ enum Trial {
     Reads(reads::ReadsArgs),
     /// Kills a writing front again and again, and looks whether a key is missed
     Kills(kills::KillsArgs),
+    /// The mail list on real lists
+    Mail(mail::MailArgs),
     /// What `kills` kills
     #[command(hide = true)]
     Writer(kills::WriterArgs),
@@ -42,6 +46,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let passed = match Args::parse().trial {
         Trial::Reads(args) => reads::run(&args)?,
         Trial::Kills(args) => kills::run(&args)?,
+        Trial::Mail(args) => mail::run(&args)?,
         Trial::Writer(args) => kills::write(&args)?,
     };
     Ok(if passed {
