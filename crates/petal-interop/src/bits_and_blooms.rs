@@ -17,6 +17,7 @@ use serde::Deserialize;
 use crate::bits::{BitArray, Order, put, zeros};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, exactly, from};
 use crate::filter::{Flat, Parameters, check_positions};
 use crate::format::{Encoding, Format};
 use crate::hash::murmur3_x64_128;
@@ -85,12 +86,12 @@ impl BitsAndBlooms {
 
     fn decode_json(bytes: &[u8]) -> Result<Self> {
         let json: Json<'_> = serde_json::from_slice(bytes)
-            .map_err(|error| Error::field(FORMAT, "JSON", error, "an object with m, k and b"))?;
+            .map_err(|error| Error::json(FORMAT, &error, "an object with m, k and b"))?;
         let text = json.b.trim_end_matches('=');
         let mut set = zeros(text.len() as u64 / 4 * 3 + 3)?;
         let len = URL_SAFE_NO_PAD
             .decode_slice(text, &mut set)
-            .map_err(|error| Error::field(FORMAT, "b", error, "base64url"))?;
+            .map_err(|_| Error::field(FORMAT, "b", "other text", "the bit set in base64url"))?;
         set.truncate(len);
         let mut cursor = Cursor::new(FORMAT, &set);
         let length = cursor.u64_be()?;
@@ -149,6 +150,18 @@ struct Json<'a> {
 
 fn is_json(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().starts_with(b"{")
+}
+
+/// How long a file with this head may be.
+pub(crate) fn lengths(head: &[u8]) -> Option<Lengths> {
+    if is_json(head) {
+        return Some(from(2));
+    }
+    let mut cursor = Cursor::new(FORMAT, head);
+    let (m, k) = (cursor.u64_be().ok()?, cursor.u64_be().ok()?);
+    let length = cursor.u64_be().ok()?;
+    let valid = check_positions(FORMAT, k).is_ok() && (1..=length).contains(&m);
+    valid.then(|| exactly(HEADER as u64 + length.div_ceil(64) * 8))
 }
 
 /// Whether the header is valid and accounts for the length, or the JSON has

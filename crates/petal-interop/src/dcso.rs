@@ -19,6 +19,7 @@ use flate2::write::GzEncoder;
 use crate::bits::{BitArray, Order, put};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, from};
 use crate::filter::{Count, Counted, Flat, Parameters, check_positions, same};
 use crate::format::{Encoding, Format};
 use crate::hash::fnv1_64;
@@ -101,6 +102,7 @@ impl Dcso {
     }
 
     pub(crate) fn decode(bytes: Vec<u8>, compressed: bool) -> Result<Self> {
+        Cursor::new(FORMAT, &bytes).take(HEADER as u64)?;
         let mut cursor = Cursor::new(FORMAT, &bytes);
         let flags = cursor.u64_le()?;
         let (items, error) = (cursor.u64_le()?, cursor.f64_le()?);
@@ -154,7 +156,21 @@ pub(crate) fn recognise(bytes: &[u8]) -> bool {
         })
 }
 
-/// The most bytes that a file with this head may have, if it is one.
+/// How long a file with this head may be: what is attached ends where it ends.
+/// A head that is itself cut off is known by what there is of it.
+pub(crate) fn lengths(head: &[u8]) -> Option<Lengths> {
+    if head.len() < HEADER {
+        let mut cursor = Cursor::new(FORMAT, head);
+        let (flags, items) = (cursor.u64_le().ok()?, cursor.u64_le().ok()?);
+        let error = cursor.f64_le().ok()?;
+        let valid = flags & !0xff00 == 1 && items > 0 && error > 0.0 && error <= 1.0;
+        return valid.then_some(from(HEADER as u64));
+    }
+    longest(head).map(|longest| from(longest.saturating_sub(MAX_COMPRESSED_DATA)))
+}
+
+/// The most bytes that a file with this head may have, if it is one and is
+/// compressed.
 pub(crate) fn longest(head: &[u8]) -> Option<u64> {
     let mut cursor = Cursor::new(FORMAT, head);
     let flags = cursor.u64_le().ok()?;

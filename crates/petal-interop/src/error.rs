@@ -84,6 +84,11 @@ pub enum Error {
         /// Keys that it was made for.
         capacity: u64,
     },
+    /// The file is larger than the memory that reading it may take.
+    Memory {
+        /// Bytes that it may take.
+        needed: u64,
+    },
     /// Memory that cannot be had, or a file that the system refuses.
     Petal(petal::Error),
 }
@@ -103,6 +108,23 @@ impl Error {
         }
     }
 
+    /// JSON that cannot be read, by where it is wrong.
+    pub(crate) fn json(
+        format: Format,
+        error: &serde_json::Error,
+        expected: impl Into<String>,
+    ) -> Self {
+        let got = if error.is_eof() {
+            "cut off".to_owned()
+        } else if error.is_data() {
+            // What a value is, and what it should be: often in words of ours.
+            error.to_string()
+        } else {
+            format!("wrong at line {}, column {}", error.line(), error.column())
+        };
+        Self::field(format, "the JSON", got, expected)
+    }
+
     pub(crate) fn parameter(
         name: &'static str,
         got: impl fmt::Display,
@@ -113,6 +135,14 @@ impl Error {
             got: got.to_string(),
             expected: expected.into(),
         }
+    }
+
+    /// The same of a format that has another one's files.
+    pub(crate) fn of(mut self, name: Format) -> Self {
+        if let Self::Field { format, .. } | Self::Length { format, .. } = &mut self {
+            *format = name;
+        }
+        self
     }
 
     pub(crate) fn unsupported(
@@ -220,6 +250,11 @@ impl fmt::Display for Error {
                 f,
                 "the filter of {format} is full with the {capacity} keys it was made for, and \
                  its maker refuses more: build a larger one"
+            ),
+            Self::Memory { needed } => write!(
+                f,
+                "reading it may take {needed} bytes, more than the memory that is allowed: \
+                 allow more, or name the right format if it is another one"
             ),
             Self::Petal(error) => error.fmt(f),
         }

@@ -17,6 +17,7 @@ use crate::bits_and_blooms::{self, BitsAndBlooms};
 use crate::classic::{ClassicFilter, ClassicProgram, RawBits};
 use crate::dcso::{self, Dcso};
 use crate::error::{Error, Result};
+use crate::extent;
 use crate::filter::ForeignFilter;
 use crate::guava::{self, Guava, GuavaStrategy};
 use crate::gzip;
@@ -180,6 +181,7 @@ pub struct ReadOptions {
     row_group: Option<usize>,
     program: Option<ClassicProgram>,
     raw: RawBits,
+    memory: Option<u64>,
 }
 
 impl ReadOptions {
@@ -231,6 +233,21 @@ impl ReadOptions {
         self.program = Some(program);
         self.raw = raw;
         self
+    }
+
+    /// The most bytes that reading may take: twice those of a file, unpacked. A
+    /// file that may need more is refused before they are taken. Else as many
+    /// as the process may use.
+    #[must_use]
+    pub const fn memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// The longest file, unpacked, that the memory holds.
+    fn longest(&self) -> u64 {
+        let usable = petal::memory::available().bytes;
+        self.memory.map_or(usable, |memory| usable.min(memory / 2))
     }
 
     fn hash(&self) -> Result<RbloomHash> {
@@ -371,6 +388,53 @@ pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Box<dyn For
         let selection = options.selection();
         return Ok(Box::new(ParquetFilters::read(len, &read_at, &selection)?));
     }
+    let end = len.min(extent::END as u64);
+    let end_bytes = usize::try_from(end).unwrap_or(0);
+    let (head, tail) = (read_at(0, end_bytes)?, read_at(len - end, end_bytes)?);
+    if !gzip::is_gzip(&head) {
+        let ends = extent::Ends {
+            head: &head,
+            tail: &tail,
+            len,
+        };
+        ends.check(options.format)?;
+        if let Some(format) = options.format
+            && extent::of(format, &head).is_none()
+        {
+            // Its reader says what is wrong with the header, if anything is.
+            match read(head, options) {
+                Ok(_) => {}
+                // More is needed, and is there.
+                Err(Error::Length { expected, .. }) if expected > end && expected <= len => {}
+                Err(Error::Length {
+                    format, expected, ..
+                }) => {
+                    return Err(Error::Length {
+                        format,
+                        expected,
+                        got: len,
+                    });
+                }
+                wrong => return wrong,
+            }
+        }
+        if let (Some(Format::Classic), Some(program)) = (options.format, options.program) {
+            // Dumped as a byte for each bit at most.
+            let most = program.bits();
+            if len > most {
+                return Err(Error::Length {
+                    format: Format::Classic,
+                    expected: most,
+                    got: len,
+                });
+            }
+        }
+    }
+    if len > options.longest() {
+        return Err(Error::Memory {
+            needed: len.saturating_mul(2),
+        });
+    }
     let mut bytes = reserve(len)?;
     // A file that grows meanwhile is read as it was, and found too short or
     // long if that was in the middle of a change.
@@ -388,25 +452,40 @@ pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Box<dyn For
 pub fn read(bytes: Vec<u8>, options: &ReadOptions) -> Result<Box<dyn ForeignFilter>> {
     let compressed = gzip::is_gzip(&bytes);
     let bytes = if compressed {
-        gzip::decode(&bytes, |head| match options.format {
-            None | Some(Format::Dcso) => dcso::longest(head),
-            Some(_) => None,
-        })?
+        let longest = |head: &[u8]| {
+            let whole = extent::Ends::of(head);
+            if head.len() < extent::END {
+                whole.check(options.format)?;
+            }
+            if let Some(format) = options.format
+                && extent::of(format, head).is_none()
+            {
+                // Its reader says what is wrong with the header.
+                read(head.to_vec(), options)?;
+            }
+            let by_header = match options.format {
+                None | Some(Format::Dcso | Format::Poppy) => dcso::longest(head),
+                Some(format) => extent::of(format, head).map(|(_, most)| most),
+            };
+            Ok(by_header.map_or(options.longest(), |most| most.min(options.longest())))
+        };
+        gzip::decode(&bytes, longest, |ends| ends.check(options.format))?
     } else {
+        extent::Ends::of(&bytes).check(options.format)?;
         bytes
     };
     let format = match options.format {
         Some(format) => format,
-        None => recognise(&bytes).ok_or_else(|| Error::Unrecognised {
-            got: bytes.iter().copied().take(8).collect(),
-        })?,
+        None => recognise(&bytes).ok_or_else(|| extent::Ends::of(&bytes).unrecognised())?,
     };
     let old = options.old_pybloom;
     Ok(match format {
         Format::Guava => Box::new(Guava::decode(bytes)?),
         Format::Spark => Box::new(Spark::decode(bytes)?),
         Format::Poppy if bytes.first() != Some(&1) => Box::new(Poppy::decode(bytes)?),
-        Format::Dcso | Format::Poppy => Box::new(Dcso::decode(bytes, compressed)?),
+        Format::Dcso | Format::Poppy => {
+            Box::new(Dcso::decode(bytes, compressed).map_err(|error| error.of(format))?)
+        }
         Format::BitsAndBlooms => Box::new(BitsAndBlooms::decode(bytes)?),
         Format::RedisBloom => Box::new(RedisBloom::decode(&bytes)?),
         Format::Parquet if bytes.starts_with(b"PAR1") => {

@@ -15,6 +15,7 @@ use std::io::Write;
 use crate::bits::{BitArray, Order, put};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, exactly};
 use crate::filter::{Flat, Parameters, same};
 use crate::format::{Encoding, Format};
 use crate::hash::{low32, murmur3_x64_128};
@@ -109,6 +110,14 @@ impl Guava {
             bits: BitArray::of_file(bytes, HEADER, end, Order::BigEndianWords),
         })
     }
+}
+
+/// How long a file with this head is.
+pub(crate) fn lengths(head: &[u8]) -> Option<Lengths> {
+    let &[strategy, k, a, b, c, d] = head.first_chunk::<HEADER>()?;
+    let words = u64::from(u32::from_be_bytes([a, b, c, d]));
+    let valid = strategy <= 1 && k > 0 && (1..=i32::MAX as u64).contains(&words);
+    valid.then(|| exactly(HEADER as u64 + words * 8))
 }
 
 /// Whether the header is valid and accounts for the length.

@@ -39,6 +39,7 @@ mod classic;
 mod cursor;
 mod dcso;
 mod error;
+mod extent;
 mod filter;
 mod format;
 mod guava;

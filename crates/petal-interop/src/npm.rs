@@ -21,6 +21,7 @@ use twox_hash::XxHash64;
 
 use crate::bits::{BitArray, Order, put, zeros};
 use crate::error::{Error, Result};
+use crate::extent::END;
 use crate::filter::{Flat, ForeignFilter, Parameters, check_positions, same};
 use crate::format::{Encoding, Format};
 use crate::hash::low32;
@@ -33,32 +34,70 @@ pub use partitioned::NpmPartitioned;
 const FORMAT: Format = Format::Npm;
 /// What the package starts its hashes from.
 const DEFAULT_SEED: i64 = 78_187_493_520;
+/// Characters of a wrong value that an error shows.
+const SHOWN: usize = 40;
+const WHOLE: &str = "an integer of 0 or more";
+
+/// The fields as they stand there: whether each is what it should be is found
+/// out one by one, so that an error names it.
+#[derive(Deserialize)]
+struct Fields<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<&'a RawValue>,
+    #[serde(rename = "_size", borrow)]
+    size: Option<&'a RawValue>,
+    #[serde(rename = "_nbHashes", borrow)]
+    hashes: Option<&'a RawValue>,
+    #[serde(rename = "_filter", borrow)]
+    filter: Option<&'a RawValue>,
+    #[serde(rename = "_seed", borrow)]
+    seed: Option<&'a RawValue>,
+    #[serde(rename = "_loadFactor", borrow)]
+    load_factor: Option<&'a RawValue>,
+    #[serde(rename = "_m", borrow)]
+    slice: Option<&'a RawValue>,
+    #[serde(rename = "_capacity", borrow)]
+    capacity: Option<&'a RawValue>,
+    #[serde(rename = "_length", borrow)]
+    length: Option<&'a RawValue>,
+}
 
 /// Everything but the bits.
-#[derive(Deserialize)]
 struct Head<'a> {
-    #[serde(rename = "type", borrow)]
     kind: &'a str,
-    #[serde(rename = "_size")]
     size: u64,
-    #[serde(rename = "_nbHashes")]
     hashes: u64,
-    #[serde(rename = "_filter", borrow)]
     filter: &'a RawValue,
-    #[serde(rename = "_seed", default = "default_seed")]
     seed: i64,
-    #[serde(rename = "_loadFactor")]
     load_factor: Option<f64>,
-    #[serde(rename = "_m")]
     slice: Option<u64>,
-    #[serde(rename = "_capacity")]
     capacity: Option<u64>,
-    #[serde(rename = "_length")]
     length: Option<i64>,
 }
 
-const fn default_seed() -> i64 {
-    DEFAULT_SEED
+/// A field that need not be there.
+fn optional<'a, T: Deserialize<'a>>(
+    value: Option<&'a RawValue>,
+    name: &'static str,
+    expected: &'static str,
+) -> Result<Option<T>> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    serde_json::from_str(value.get()).map(Some).map_err(|_| {
+        let text = value.get();
+        let shown: String = text.chars().take(SHOWN).collect();
+        let more = if shown.len() < text.len() { "..." } else { "" };
+        Error::field(FORMAT, name, format!("{shown}{more}"), expected)
+    })
+}
+
+fn required<'a, T: Deserialize<'a>>(
+    value: Option<&'a RawValue>,
+    name: &'static str,
+    expected: &'static str,
+) -> Result<T> {
+    optional(value, name, expected)?.ok_or_else(|| Error::field(FORMAT, name, "missing", expected))
 }
 
 /// A set of bits in JSON.
@@ -87,7 +126,7 @@ impl BitSet<'_> {
         match STANDARD.decode_slice(self.content, out) {
             Ok(decoded) if decoded == len => Ok(()),
             Ok(decoded) => Err(invalid(format!("{decoded} bytes"))),
-            Err(error) => Err(invalid(error.to_string())),
+            Err(_) => Err(invalid("other text".to_owned())),
         }
     }
 }
@@ -136,14 +175,37 @@ impl Hashing {
 }
 
 fn parse(bytes: &[u8]) -> Result<Head<'_>> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| Error::field(FORMAT, "JSON", error, "an exported filter of bloom-filters"))
+    let fields: Fields<'_> = serde_json::from_slice(bytes)
+        .map_err(|error| Error::json(FORMAT, &error, "an exported filter of bloom-filters"))?;
+    Ok(Head {
+        kind: required(fields.kind, "type", "the name of a filter")?,
+        size: required(fields.size, "_size", WHOLE)?,
+        hashes: required(fields.hashes, "_nbHashes", WHOLE)?,
+        filter: fields
+            .filter
+            .ok_or_else(|| Error::field(FORMAT, "_filter", "missing", "a bit set, or an array"))?,
+        seed: optional(fields.seed, "_seed", "an integer")?.unwrap_or(DEFAULT_SEED),
+        load_factor: optional(fields.load_factor, "_loadFactor", "a number")?,
+        slice: optional(fields.slice, "_m", WHOLE)?,
+        capacity: optional(fields.capacity, "_capacity", WHOLE)?,
+        length: optional(fields.length, "_length", "an integer")?,
+    })
 }
 
-/// Whether it is JSON with the names of one of the three filters.
+/// Whether it begins as JSON.
+pub(crate) fn begins(head: &[u8]) -> bool {
+    head.trim_ascii_start().starts_with(b"{")
+}
+
+/// Whether it begins as JSON and has a name that only these filters have, so
+/// that a damaged one is known as well.
 pub(crate) fn recognise(bytes: &[u8]) -> bool {
-    bytes.trim_ascii_start().starts_with(b"{")
-        && parse(bytes).is_ok_and(|head| head.kind.ends_with("BloomFilter"))
+    const NAMES: [&[u8]; 2] = [b"\"_nbHashes\"", b"BloomFilter\""];
+    let head = &bytes[..bytes.len().min(END)];
+    begins(bytes)
+        && NAMES
+            .iter()
+            .any(|name| head.windows(name.len()).any(|window| window == *name))
 }
 
 /// Whichever of the three filters it is.
@@ -238,8 +300,9 @@ impl Npm {
                 bits,
             });
         }
-        let set: BitSet<'_> = serde_json::from_str(text)
-            .map_err(|error| Error::field(FORMAT, "_filter", error, "a bit set, or an array"))?;
+        let set: BitSet<'_> = serde_json::from_str(text).map_err(|error| {
+            Error::json(FORMAT, &error, "a bit set of size and content in _filter")
+        })?;
         set.unpack(&mut bytes)?;
         Ok(Self {
             size: head.size,
@@ -285,7 +348,7 @@ where
     match Bits(bits).deserialize(from) {
         Ok(len) if len == size || len == size.next_multiple_of(8) => Ok(()),
         Ok(len) => Err(wrong(format!("{len} elements"))),
-        Err(error) => Err(wrong(error.to_string())),
+        Err(_) => Err(wrong("an array with something else".to_owned())),
     }
 }
 

@@ -35,10 +35,17 @@ pub(crate) struct Selection {
 pub struct ParquetFilters {
     column: String,
     physical: Type,
+    /// Bytes of a value, where all have as many.
+    width: Option<usize>,
     /// Row group and filter.
     parts: Vec<(usize, Sbbf)>,
     /// All filters of the file: column and row group.
     available: Vec<(String, usize)>,
+}
+
+/// Whether the file starts as a .parquet file.
+pub(crate) fn begins(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
 }
 
 /// Whether the file starts and ends as a .parquet file.
@@ -85,7 +92,7 @@ impl ParquetFilters {
             .ok_or_else(|| short(u64::from(footer_len) + 12))?;
         let footer = read_at(footer_at, usize::try_from(footer_len).unwrap_or(0))?;
         let metadata = ParquetMetaDataReader::decode_metadata(&footer)
-            .map_err(|error| Error::field(FORMAT, "footer", error, "Parquet's metadata"))?;
+            .map_err(|_| Error::field(FORMAT, "footer", "damaged", "Parquet's metadata"))?;
         drop(footer);
 
         let mut found = Vec::new();
@@ -93,7 +100,14 @@ impl ParquetFilters {
             for column in group.columns() {
                 if let Some(offset) = column.bloom_filter_offset() {
                     let name = column.column_path().string();
-                    found.push((name, row_group, column.column_type(), offset));
+                    let width = match column.column_type() {
+                        Type::FIXED_LEN_BYTE_ARRAY => {
+                            usize::try_from(column.column_descr().type_length()).ok()
+                        }
+                        Type::INT96 => Some(12),
+                        _ => None,
+                    };
+                    found.push((name, row_group, (column.column_type(), width), offset));
                 }
             }
         }
@@ -139,7 +153,7 @@ impl ParquetFilters {
             parts.push((row_group, Sbbf::decode(read_at(offset, size)?)?));
             physical = Some(kind);
         }
-        let Some(physical) = physical else {
+        let Some((physical, width)) = physical else {
             return Err(Error::parameter(
                 "row group",
                 selection.row_group.unwrap_or(0),
@@ -149,6 +163,7 @@ impl ParquetFilters {
         Ok(Self {
             column,
             physical,
+            width,
             parts,
             available,
         })
@@ -179,11 +194,23 @@ impl ParquetFilters {
 
     /// Refuses a key whose type the column does not store.
     fn check(&self, key: ForeignKey<'_>) -> Result<()> {
+        if let (Some(width), Ok(bytes)) = (self.width, key.bytes(FORMAT)) {
+            // Another length is in no filter, except falsely.
+            if bytes.len() == width {
+                return Ok(());
+            }
+            return Err(Error::parameter(
+                "a key",
+                format!("{} bytes", bytes.len()),
+                format!(
+                    "column {} stores {} of {width} bytes: give them as they are stored, in \
+                     hexadecimal if they are no text",
+                    self.column, self.physical
+                ),
+            ));
+        }
         let expected = match (self.physical, key) {
-            (
-                Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY | Type::INT96,
-                ForeignKey::Text(_) | ForeignKey::Bytes(_),
-            )
+            (Type::BYTE_ARRAY, ForeignKey::Text(_) | ForeignKey::Bytes(_))
             | (Type::INT32, ForeignKey::I32(_))
             | (Type::INT64, ForeignKey::I64(_))
             | (Type::FLOAT, ForeignKey::F32(_))

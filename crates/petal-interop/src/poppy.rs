@@ -15,6 +15,7 @@ use wyhash::wyhash;
 use crate::bits::{BitArray, Order, put};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, from};
 use crate::filter::{
     Count, Counted, ForeignFilter, Parameters, check_encoding, check_positions, power, same,
     same_type, share,
@@ -148,6 +149,25 @@ impl Poppy {
         self.cached(place).is_none_or(|bit| self.cache.get(bit))
             && self.positions(place).all(|bit| self.buckets.get(bit))
     }
+}
+
+/// How long a file with this head may be: what is attached ends where it ends.
+pub(crate) fn lengths(head: &[u8]) -> Option<Lengths> {
+    let mut cursor = Cursor::new(FORMAT, head);
+    let start = cursor.take(8).ok()?;
+    cursor.take(8).ok()?;
+    let error = cursor.f64_le().ok()?;
+    let k = cursor.u64_le().ok()?;
+    cursor.take(8).ok()?;
+    let cache = cursor.u64_le().ok()?.div_ceil(8);
+    let valid = start[0] == 2
+        && start[1] < 4
+        && start[2..] == [0; 6]
+        && error > 0.0
+        && error < 1.0
+        && check_positions(FORMAT, k).is_ok();
+    // The number of buckets stands behind the index.
+    valid.then(|| from(HEADER as u64 + 8 + BUCKET + cache))
 }
 
 /// Whether the header is valid and cache and buckets are there.

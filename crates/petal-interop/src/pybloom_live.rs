@@ -24,6 +24,7 @@ use twox_hash::XxHash3_128;
 use crate::bits::{BitArray, Order, put};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, exactly};
 use crate::filter::{Count, Counted, Flat, Parameters, check_positions, same};
 use crate::format::{Encoding, Format};
 use crate::key::ForeignKey;
@@ -187,17 +188,36 @@ const fn choose(slices: u64, bits_per_slice: u64, old: bool) -> Hash {
     Hash::for_bits(8 * slices * chunk(bits_per_slice) as u64, old)
 }
 
+/// How long a file with this head may be.
+pub(crate) fn lengths(head: &[u8]) -> Option<Lengths> {
+    plain_length(head)
+        .map(exactly)
+        .or_else(|| scalable::lengths(head))
+}
+
+/// How long a filter with this head is: one whose slices are as many as its
+/// error takes, which hardly any other data say.
+fn plain_length(head: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor::new(FORMAT, head);
+    let (error, slices) = (cursor.f64_le().ok()?, cursor.u64_le().ok()?);
+    let bits_per_slice = cursor.u64_le().ok()?;
+    let (capacity, count) = (cursor.u64_le().ok()?, cursor.u64_le().ok()?);
+    let valid = error > 0.0
+        && error < 1.0
+        && check_positions(FORMAT, slices).is_ok()
+        // Off by one where Python's logarithm rounds otherwise.
+        && slices.abs_diff(truncate((1.0 / error).log2().ceil())) <= 1
+        && capacity > 0
+        && count <= capacity.saturating_add(1);
+    let bits = slices
+        .checked_mul(bits_per_slice)
+        .filter(|&bits| bits > 0)?;
+    valid.then(|| HEADER as u64 + bits.div_ceil(8))
+}
+
 /// Whether the header is valid and accounts for the length.
 pub(crate) fn recognise(bytes: &[u8]) -> bool {
-    let mut cursor = Cursor::new(FORMAT, bytes);
-    let mut header = || {
-        let (error, slices) = (cursor.f64_le().ok()?, cursor.u64_le().ok()?);
-        let bits = slices.checked_mul(cursor.u64_le().ok()?)?;
-        cursor.take(16).ok()?;
-        let valid = error > 0.0 && error < 1.0 && check_positions(FORMAT, slices).is_ok();
-        Some(valid && bits > 0 && bits.div_ceil(8) == cursor.left())
-    };
-    header().unwrap_or(false)
+    plain_length(bytes) == Some(bytes.len() as u64)
 }
 
 /// The bytes that Python hashes.

@@ -144,8 +144,18 @@ pub(crate) enum Variant {
     Expanding,
 }
 
+/// Whether a file may be one by its last bytes and its length.
+pub(crate) fn may_be(tail: &[u8], len: u64) -> bool {
+    variant(tail, len).is_some()
+}
+
 /// Whether the footer accounts for the length, and as what.
 pub(crate) fn recognise(bytes: &[u8]) -> Option<Variant> {
+    variant(bytes, bytes.len() as u64)
+}
+
+/// The same from the last bytes of so many.
+fn variant(bytes: &[u8], len: u64) -> Option<Variant> {
     let fits = |bytes: &[u8], big_endian, factor: u64| {
         let (items, _, error) = footer(bytes, big_endian)?;
         let shape = Shape::new(items, error)?;
@@ -154,7 +164,7 @@ pub(crate) fn recognise(bytes: &[u8]) -> Option<Variant> {
         } else {
             shape.m.checked_mul(factor)
         };
-        (body? == (bytes.len() - FOOTER) as u64).then_some(())
+        (body? == len - FOOTER as u64).then_some(())
     };
     if fits(bytes, false, 1).is_some() {
         return Some(Variant::Bloom);
@@ -162,13 +172,14 @@ pub(crate) fn recognise(bytes: &[u8]) -> Option<Variant> {
     if fits(bytes, false, 4).is_some() {
         return Some(Variant::Counting);
     }
-    if expanding::fits(bytes) {
+    if expanding::fits(bytes, len) {
         return Some(Variant::Expanding);
     }
     let tail: &[u8; 2 * FOOTER] = bytes.trim_ascii_end().last_chunk()?;
     let (items, _, error) = footer(&unpack(tail).ok()?, true)?;
     let digits = 2 * (Shape::new(items, error)?.bytes() + FOOTER as u64);
-    (digits == bytes.trim_ascii_end().len() as u64).then_some(Variant::Hex)
+    let blank = (bytes.len() - bytes.trim_ascii_end().len()) as u64;
+    (digits == len - blank).then_some(Variant::Hex)
 }
 
 /// Bytes from hexadecimal digits.

@@ -18,6 +18,7 @@ use twox_hash::{XxHash3_128, XxHash64};
 use crate::bits::{BitArray, Order, put};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, from};
 use crate::filter::{Flat, Parameters, check_positions, same};
 use crate::format::{Encoding, Format};
 use crate::key::ForeignKey;
@@ -139,6 +140,13 @@ impl Rbloom {
             bits: BitArray::of_file(bytes, HEADER, end, Order::Lsb),
         })
     }
+}
+
+/// How long a file with this head may be: the bits end where it ends.
+pub(crate) fn lengths(head: &[u8]) -> Option<Lengths> {
+    let k = Cursor::new(FORMAT, head).u64_le().ok()?;
+    check_positions(FORMAT, k).ok()?;
+    Some(from(HEADER as u64 + 1))
 }
 
 impl Flat for Rbloom {

@@ -17,6 +17,7 @@ use std::io::Write;
 use crate::bits::{BitArray, Order, put};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, from};
 use crate::filter::{
     Count, Counted, ForeignFilter, Parameters, check_encoding, check_positions, estimate, power,
     same_type, share,
@@ -424,6 +425,16 @@ impl RedisBloom {
         let last = self.links.len() - 1;
         &mut self.links[last]
     }
+}
+
+/// How long a file with this head may be.
+pub(crate) fn lengths(head: &[u8]) -> Option<Lengths> {
+    let mut cursor = Cursor::new(FORMAT, head);
+    let (iterator, len) = (cursor.u64_le().ok()?, cursor.u64_le().ok()?);
+    let header = cursor.take(HEADER_LEN).ok()?;
+    let count = u64::from(u32::from_le_bytes(header.get(8..12)?.try_into().ok()?));
+    let valid = iterator == 1 && count > 0 && len == HEADER_LEN + count * LINK_LEN;
+    valid.then(|| from(cursor.at() as u64 - HEADER_LEN + len))
 }
 
 /// Whether there is a header of the right length at the start.

@@ -14,6 +14,7 @@ use twox_hash::XxHash64;
 use crate::bits::{BitArray, Order, put};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, exactly};
 use crate::filter::{Flat, Parameters};
 use crate::format::{Encoding, Format};
 use crate::hash::low32;
@@ -135,6 +136,12 @@ pub(crate) fn header(bytes: &[u8]) -> Result<(usize, u64)> {
         );
     }
     Ok((cursor.at(), len))
+}
+
+/// How long a file with this head is.
+pub(crate) fn lengths(head: &[u8]) -> Option<Lengths> {
+    let (start, len) = header(head).ok()?;
+    Some(exactly(start as u64 + len))
 }
 
 /// Whether the header is valid and accounts for the length.

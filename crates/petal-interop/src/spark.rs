@@ -15,6 +15,7 @@ use std::io::Write;
 use crate::bits::{BitArray, Order, put};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, exactly};
 use crate::filter::{Flat, Parameters, check_positions, same};
 use crate::format::{Encoding, Format};
 use crate::guava::linear_i32;
@@ -118,6 +119,19 @@ impl Spark {
             bits: BitArray::of_file(bytes, start, end, Order::BigEndianWords),
         })
     }
+}
+
+/// How long a file with this head is.
+pub(crate) fn lengths(head: &[u8]) -> Option<Lengths> {
+    let mut cursor = Cursor::new(FORMAT, head);
+    let (version, k) = (cursor.i32_be().ok()?, cursor.i32_be().ok()?);
+    if version == 2 {
+        cursor.i32_be().ok()?;
+    }
+    let words = u64::try_from(cursor.i32_be().ok()?).ok()?;
+    let k = u64::try_from(k).ok()?;
+    let valid = (1..=2).contains(&version) && check_positions(FORMAT, k).is_ok() && words > 0;
+    valid.then(|| exactly(cursor.at() as u64 + words * 8))
 }
 
 /// Whether the header is valid and accounts for the length.

@@ -13,6 +13,7 @@ use md5::{Digest, Md5};
 use crate::bits::{BitArray, Order, put};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, exactly, from};
 use crate::filter::{Count, Counted, Flat, Parameters, same};
 use crate::format::{Encoding, Format};
 use crate::key::ForeignKey;
@@ -140,6 +141,19 @@ impl Squid {
 fn mask_size(capacity: i32, bits_per_entry: u8) -> Option<i32> {
     let bits = u64::from(bits_per_entry) * u64::try_from(capacity).ok()?;
     i32::try_from(bits.div_ceil(8)).ok()
+}
+
+/// How long a file with this head is. A head that is itself cut off is known
+/// by its versions.
+pub(crate) fn lengths(head: &[u8]) -> Option<Lengths> {
+    if !head.starts_with(&[0, 5, 0, 3]) {
+        return None;
+    }
+    let Some(size) = head.get(..HEADER).and_then(|head| head[16..].first_chunk()) else {
+        return Some(from(HEADER as u64 + 1));
+    };
+    let size = u64::try_from(i32::from_be_bytes(*size)).ok()?;
+    (size > 0).then(|| exactly(HEADER as u64 + size))
 }
 
 /// Whether the header is valid and accounts for the length.

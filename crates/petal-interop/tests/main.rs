@@ -8,6 +8,7 @@
 mod classic;
 mod hostile;
 mod lab;
+mod refused;
 mod samples;
 mod support;
 mod written;

@@ -187,6 +187,11 @@ impl ClassicProgram {
         })
     }
 
+    /// Whether the bits are in a `BitSet`, whose dump has no zeros at its end.
+    const fn is_java(self) -> bool {
+        matches!(self, Self::JavaA | Self::JavaB | Self::JavaC)
+    }
+
     /// How the program keeps its bits.
     const fn order(self) -> Order {
         match self {
@@ -307,7 +312,8 @@ impl ClassicFilter {
     /// lacks its last element); the C programs' arrays have one length.
     ///
     /// # Errors
-    /// If there are too many bytes, or too few of a C program, or an element
+    /// If there are too many bytes, or too few of a C or PHP program, or so few of
+    /// a Java program that none were dropped as zeros, or an element
     /// that is neither true nor false.
     pub fn from_raw(program: ClassicProgram, raw: RawBits, mut bytes: Vec<u8>) -> Result<Self> {
         program.check()?;
@@ -320,7 +326,11 @@ impl ClassicFilter {
             ClassicProgram::UrlDedupC(_) | ClassicProgram::SpiderC(_)
         );
         let len = bytes.len() as u64;
-        if len > full || (fixed && len < full) {
+        // Java drops what follows the last bit that is set, or its long, so no
+        // shorter dump ends with a long of 0; those of C and PHP are whole.
+        let last = &bytes[bytes.len().saturating_sub(8)..];
+        let dropped = program.is_java() && (last.is_empty() || last.iter().any(|&byte| byte != 0));
+        if len > full || (len < full && !dropped) {
             return Err(Error::Length {
                 format: FORMAT,
                 expected: full,

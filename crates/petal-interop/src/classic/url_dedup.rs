@@ -8,6 +8,8 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use twox_hash::XxHash3_128;
+
 use super::{ClassicFilter, ClassicProgram};
 use crate::error::{Error, Result};
 use crate::key::ForeignKey;
@@ -118,7 +120,9 @@ impl fmt::Display for Difference {
 }
 
 /// Runs the program on a file. Of the right answer, a line is what stands
-/// between line feeds; a carriage return belongs to it.
+/// between line feeds; a carriage return belongs to it. Different texts are told
+/// apart by 128 bits of XXH3, so that a line takes some tens of bytes, however
+/// long it is.
 ///
 /// # Errors
 /// If the memory for the program's 48 MB of bits cannot be had.
@@ -144,7 +148,7 @@ pub fn run_url_dedup(program: ClassicProgram, file: &[u8]) -> Result<UrlDedupRun
 struct Run {
     filter: ClassicFilter,
     /// Texts that were hashed, to tell a false repeat.
-    seen: HashSet<Vec<u8>>,
+    seen: HashSet<u128>,
     result: UrlDedupRun,
     /// The program's, as far as it was filled.
     buffer: Vec<u8>,
@@ -152,9 +156,12 @@ struct Run {
 
 impl Run {
     fn correct(&mut self, file: &[u8]) {
-        let lines: Vec<&[u8]> = lines(file).collect();
-        let different: HashSet<&[u8]> = lines.iter().copied().collect();
-        let (total, unique) = (lines.len() as u64, different.len() as u64);
+        let mut total = 0u64;
+        let different: HashSet<u128> = lines(file)
+            .inspect(|_| total += 1)
+            .map(XxHash3_128::oneshot)
+            .collect();
+        let unique = different.len() as u64;
         self.result.correct = [total, unique, total - unique];
     }
 
@@ -233,7 +240,7 @@ impl Run {
         } else {
             self.result.unique += 1;
         }
-        if self.seen.insert(text) && repeat {
+        if self.seen.insert(XxHash3_128::oneshot(&text)) && repeat {
             self.result
                 .differences
                 .push(Difference::FalseRepeat { line });

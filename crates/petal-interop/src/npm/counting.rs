@@ -70,7 +70,7 @@ impl NpmCounting {
         Pairs(&mut cells)
             .deserialize(&mut serde_json::Deserializer::from_str(text))
             .map_err(|error| {
-                Error::field(FORMAT, "_filter", error, "pairs of a bit and its counter")
+                Error::json(FORMAT, &error, "pairs of a bit and its counter in _filter")
             })?;
         if cells.len() as u64 != head.size {
             return Err(Error::field(

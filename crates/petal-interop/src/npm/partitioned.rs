@@ -86,7 +86,7 @@ impl NpmPartitioned {
             stride: usize::try_from(stride).unwrap_or(usize::MAX),
         };
         sets.deserialize(&mut serde_json::Deserializer::from_str(text))
-            .map_err(|error| Error::field(FORMAT, "_filter", error, "an array of bit sets"))?;
+            .map_err(|error| Error::json(FORMAT, &error, "an array of bit sets in _filter"))?;
         let end = bytes.len();
         Ok(Self {
             size: head.size,

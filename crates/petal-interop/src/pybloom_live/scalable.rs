@@ -7,6 +7,7 @@ use super::{FORMAT, PybloomLive};
 use crate::bits::put;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::extent::{Lengths, exactly, from};
 use crate::filter::{
     Count, Counted, Flat, ForeignFilter, Parameters, check_encoding, same_type, share,
 };
@@ -18,6 +19,12 @@ const RATIO: f64 = 0.9;
 
 /// More are damage: each is larger than the one before.
 const MAX_FILTERS: u64 = 4096;
+
+/// What a file is recognised by: pybloom_live grows by 2 or 4, and its ratio is
+/// [`RATIO`].
+const MAX_SCALE: i32 = 1024;
+const LEAST_RATIO: f64 = 0.1;
+const LEAST_ERROR: f64 = 1e-300;
 
 /// A growing filter of pybloom_live.
 #[derive(Debug, Clone)]
@@ -105,26 +112,50 @@ impl ScalablePybloomLive {
     }
 }
 
-/// Whether the header is valid and its lengths account for the file's.
+/// The number of filters of a file that begins so, if its header is plausible:
+/// a ratio as Python's own, or near to it, and filters where one was begun.
+fn header(cursor: &mut Cursor<'_>) -> Option<u64> {
+    let (scale, ratio) = (cursor.i32_le().ok()?, cursor.f64_le().ok()?);
+    let (capacity, error) = (cursor.u64_le().ok()?, cursor.f64_le().ok()?);
+    let count = u64::try_from(cursor.i32_le().ok()?).ok()?;
+    let valid = (1..=MAX_SCALE).contains(&scale)
+        && (LEAST_RATIO..1.0).contains(&ratio)
+        && capacity > 0
+        && (LEAST_ERROR..1.0).contains(&error)
+        && count <= MAX_FILTERS;
+    valid.then_some(count)
+}
+
+/// How long a file with this head may be.
+pub(super) fn lengths(head: &[u8]) -> Option<Lengths> {
+    let mut cursor = Cursor::new(FORMAT, head);
+    let count = header(&mut cursor)?;
+    let start = cursor.at() as u64 + count * 8;
+    let Ok(lengths) = cursor.take(count * 8) else {
+        return Some(from(start));
+    };
+    let total = lengths
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|length| u64::from_le_bytes(*length))
+        .try_fold(start, u64::checked_add)?;
+    Some(exactly(total))
+}
+
+/// Whether the header is valid, its lengths account for the file's, and each
+/// filter is one.
 pub(crate) fn recognise(bytes: &[u8]) -> bool {
     let mut cursor = Cursor::new(FORMAT, bytes);
-    let mut header = || {
-        let (scale, ratio) = (cursor.i32_le().ok()?, cursor.f64_le().ok()?);
-        cursor.take(8).ok()?;
-        let error = cursor.f64_le().ok()?;
-        let count = u64::try_from(cursor.i32_le().ok()?).ok()?;
-        if count > MAX_FILTERS {
-            return None;
+    let mut filters = || {
+        let count = header(&mut cursor)?;
+        for length in cursor.take(count * 8).ok()?.as_chunks::<8>().0 {
+            let filter = cursor.take(u64::from_le_bytes(*length)).ok()?;
+            super::recognise(filter).then_some(())?;
         }
-        let lengths = cursor.take(count.checked_mul(8)?).ok()?;
-        let lengths = lengths.as_chunks::<8>().0.iter();
-        let total = lengths
-            .map(|length| u64::from_le_bytes(*length))
-            .try_fold(0u64, u64::checked_add)?;
-        let inside = |value: f64| value > 0.0 && value < 1.0;
-        Some(scale > 0 && inside(ratio) && inside(error) && total == cursor.left())
+        cursor.end().ok()
     };
-    header().unwrap_or(false)
+    filters().is_some()
 }
 
 impl ForeignFilter for ScalablePybloomLive {

@@ -37,10 +37,10 @@ fn footer(bytes: &[u8]) -> Result<(u64, u64, Shape)> {
 }
 
 /// Whether the footer accounts for the length.
-pub(super) fn fits(bytes: &[u8]) -> bool {
+pub(super) fn fits(bytes: &[u8], len: u64) -> bool {
     footer(bytes).is_ok_and(|(count, _, shape)| {
         let filter = shape.bytes().saturating_add(8);
-        count > 0 && count.checked_mul(filter) == Some((bytes.len() - FOOTER) as u64)
+        count > 0 && count.checked_mul(filter) == Some(len - FOOTER as u64)
     })
 }
 
