@@ -50,11 +50,13 @@ pub(crate) fn open(
     if args.format.is_none() && !is_no_petal_file(path) {
         return Ok(None);
     }
+    let mut options = options(args);
     if let Some(text) = memory {
         let budget = crate::params::size("--memory", text)?;
         let needed = fs::metadata(path)
             .map_or(0, |facts| facts.len())
             .saturating_mul(2);
+        options = options.memory(budget);
         if needed > budget {
             bail!(
                 "--memory {text} is too little: {} needs up to {}; allow more",
@@ -63,10 +65,40 @@ pub(crate) fn open(
             );
         }
     }
-    match petal_interop::open(path, &options(args)) {
+    match petal_interop::open(path, &options) {
         Ok(filter) => Ok(Some(filter)),
         Err(error) => Err(named(path, &error)),
     }
+}
+
+/// Refuses flags that say something of a format which no file is of. `None` is
+/// petal's own.
+pub(crate) fn check_flags(args: &ForeignArgs, found: &[Option<Format>]) -> Result<()> {
+    let given = [
+        ("--column", args.column.is_some(), Format::Parquet),
+        ("--row-group", args.row_group.is_some(), Format::Parquet),
+        ("--hash", args.hash.is_some(), Format::Rbloom),
+        ("--program", args.program.is_some(), Format::Classic),
+        ("--old-pybloom", args.old_pybloom, Format::PybloomLive),
+    ];
+    let wrong: Vec<_> = given
+        .iter()
+        .filter(|(_, given, format)| *given && !found.contains(&Some(*format)))
+        .map(|(flag, _, format)| format!("{flag} is for filters of {format}"))
+        .collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let mut names: Vec<_> = found
+        .iter()
+        .map(|format| format.map_or("petal", Format::name))
+        .collect();
+    names.dedup();
+    bail!(
+        "{}, and none is here, only of {}: leave it out, or name the right --format",
+        wrong.join("; "),
+        names.join(", ")
+    );
 }
 
 /// An error with the name of the file and the flag that helps.
@@ -77,6 +109,10 @@ pub(crate) fn named(path: &Path, error: &petal_interop::Error) -> anyhow::Error 
         Foreign::Petal(Error::Io { path: Some(_), .. } | Error::NotAFile { .. }) => {
             anyhow!("{error}")
         }
+        Foreign::Field { .. } | Foreign::Length { .. } => {
+            anyhow!("{name}: {error} (with --format)")
+        }
+        Foreign::Memory { .. } => anyhow!("{name}: {error} (with --memory)"),
         Foreign::Unrecognised { .. } => {
             anyhow!("{name}: not a petal file, and {error} (with --format)")
         }
@@ -111,6 +147,14 @@ fn is_no_petal_file(path: &Path) -> bool {
         petal::inspect(path),
         Err(Error::Format(FormatError::NotPetal { .. }))
     )
+}
+
+/// The bytes of pairs of hexadecimal digits.
+fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, rest) = digits.as_chunks::<2>();
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    let byte = |pair: &[u8; 2]| u8::try_from(value(pair[0])? * 16 + value(pair[1])?).ok();
+    rest.is_empty().then(|| pairs.iter().map(byte).collect())?
 }
 
 /// Makes keys of lines.
@@ -152,6 +196,9 @@ impl LineKeys {
             }
             ForeignForm::I32 => call(ForeignKey::I32(text()?.trim().parse().ok()?)),
             ForeignForm::I64 => call(ForeignKey::I64(text()?.trim().parse().ok()?)),
+            ForeignForm::F32 => call(ForeignKey::F32(text()?.trim().parse().ok()?)),
+            ForeignForm::F64 => call(ForeignKey::F64(text()?.trim().parse().ok()?)),
+            ForeignForm::Hex => call(ForeignKey::Bytes(&unhex(line.trim_ascii())?)),
         })
     }
 }

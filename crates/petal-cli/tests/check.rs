@@ -161,7 +161,10 @@ fn a_damaged_filter_gives_no_answers() {
         ("cut", &["cut: truncated"]),
         ("longer", &["longer: ", "appended"]),
         ("empty", &["empty: truncated"]),
-        ("parquet", &["parquet: not a petal file", "PAR1"]),
+        (
+            "parquet",
+            &["parquet: no valid filter of parquet", "there are 8"],
+        ),
         ("redis", &["redis: not a petal file", "REDIS000"]),
         ("bits", &["bits: not a petal file"]),
         ("list", &["list: not a petal file"]),

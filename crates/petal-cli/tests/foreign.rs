@@ -316,12 +316,26 @@ fn convert_rebuilds_from_a_list() {
         .petal(&format!("check -c new.petal {keys}"))
         .ends_with(0);
     assert_eq!(text(found.stdout), "200\n");
-    // Guava's file does not say what it was made for.
+    // Guava's file does not say what it was made for, its bits and positions do.
     folder
         .petal(&format!(
-            "convert new.bin --list {keys} --to dcso -o new.bloom"
+            "convert new.bin --list {keys} --to dcso -o derived.bloom"
         ))
-        .refused(&["guava", "-n"]);
+        .ends_with(0);
+    let derived = folder.json("info --json derived.bloom");
+    assert_eq!(derived["promised_error"], 1.0 / 32.0);
+    assert!((200..210).contains(&derived["items"].as_u64().unwrap()));
+    // So does a filter of petal, whose keys are given again.
+    folder
+        .petal(&format!(
+            "convert new.petal --list {keys} --to dcso -o from-petal.bloom"
+        ))
+        .ends_with(0);
+    folder
+        .petal(&format!(
+            "convert new.bin --list {keys} --to dcso -n x -p 7 -o new.bloom"
+        ))
+        .refused(&["`x`", "-p 7"]);
     folder
         .petal(&format!(
             "convert new.bin --list {keys} --to dcso -n 200 -p 0.03 -o new.bloom"
@@ -434,10 +448,7 @@ fn what_cannot_be_read_is_called_by_its_name() {
     std::fs::create_dir(folder.path("folder")).unwrap();
     for (name, words) in [
         ("empty", "truncated"),
-        (
-            "cut",
-            "not a petal file, and not a filter of a known system",
-        ),
+        ("cut", "no valid filter of guava: its header accounts for"),
         ("folder", "is a directory"),
         ("missing", "No such file"),
         ("/dev/null", "is a device"),

@@ -11,6 +11,7 @@ mod dedup_window;
 mod exact;
 mod exact_faults;
 mod foreign;
+mod foreign_faults;
 mod info;
 mod lists;
 mod manual;

@@ -155,7 +155,7 @@ pub(crate) struct PlanArgs {
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) items: Option<String>,
 
-    /// The error, from 0.5 down to 1e-12.
+    /// The error, below 1 and down to 1e-12.
     #[arg(
         short = 'p',
         long = "fpr",

@@ -54,6 +54,28 @@ pub(crate) enum ForeignForm {
     I32,
     /// A decimal integer of 64 bits.
     I64,
+    /// A decimal number, as a float of 32 bits (Parquet's FLOAT).
+    F32,
+    /// A decimal number, as a float of 64 bits (Parquet's DOUBLE).
+    F64,
+    /// Bytes, as pairs of hexadecimal digits (Parquet's fixed lengths).
+    Hex,
+}
+
+impl ForeignForm {
+    /// The name, as on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Line => "line",
+            Self::Bytes => "bytes",
+            Self::Utf16 => "utf16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+            Self::Hex => "hex",
+        }
+    }
 }
 
 /// Write the filter of one system as another one's
@@ -66,8 +88,9 @@ pub(crate) enum ForeignForm {
   petal convert old.bloom --list keys.txt -o new.bin --to guava",
     after_help = "Bits can be taken over only between formats with the same hash: a filter does \
 not know its keys. For another hash give the keys again with --list: the new filter is made for \
-as many keys, and the error, of the old one, unless -n and -p say otherwise. `--to petal` makes \
-a filter of petal."
+as many keys, and the error, of the old one, unless -n and -p say otherwise: those that its file \
+says, or that its bits and positions were best for. `--to petal` makes a filter of petal, and the \
+old one may be one."
 )]
 pub(crate) struct ConvertArgs {
     /// The filter.
@@ -110,6 +133,10 @@ pub(crate) struct ConvertArgs {
     /// What a line of the list is to the maker of the new filter.
     #[arg(long = "as", value_name = "FORM", default_value = "line")]
     pub(crate) form: ForeignForm,
+
+    /// Leave out lines of the list that are not of the form.
+    #[arg(long, requires = "list")]
+    pub(crate) skip_bad: bool,
 
     #[command(flatten)]
     pub(crate) foreign: ForeignArgs,
@@ -218,7 +245,7 @@ pub(crate) struct LabClassicArgs {
     /// The program: url-dedup-c.
     pub(crate) program: ClassicProgram,
 
-    /// The file that it would read.
+    /// The file that it would read, or - for stdin.
     pub(crate) file: PathBuf,
 
     /// Write the file of repeats that it would write.

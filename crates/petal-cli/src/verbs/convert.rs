@@ -18,36 +18,60 @@ use crate::input::{Batch, Input, Lines};
 use crate::keys;
 use crate::os::display_name;
 use crate::params;
-use crate::report::{Table, figure};
+use crate::report::{Table, figure, probability};
+use crate::units::format_count;
 use crate::walk;
+
+/// Bytes of a line that an error shows.
+const SHOWN: usize = 60;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode> {
     let started = Instant::now();
     let overwrite = filters::check_target(&args.output, args.force)?;
     let memory = args.run.memory.as_deref();
-    let Some(filter) = foreign::open(&args.filter, &args.foreign, memory)? else {
-        // Neither of which is what cannot be read.
-        petal::inspect(&args.filter).map_err(|error| filters::named(&args.filter, error))?;
-        bail!(
-            "{} is a filter of petal, whose hash no other system has: build the other one from \
-             the list of its keys",
-            display_name(&args.filter)
-        );
-    };
+    let filter = foreign::open(&args.filter, &args.foreign, memory)?;
+    let from = filter.as_ref().map(|filter| filter.format());
     let to = args.to.as_deref().map(foreign::target).transpose()?;
-    let to = to.unwrap_or(Some(filter.format()));
+    let to = to.unwrap_or(from);
+    foreign::check_flags(&args.foreign, &[from, to])?;
     let mut table = Table::default();
     if args.list.is_empty() {
+        let Some(filter) = filter else {
+            // Neither of which is what cannot be read.
+            petal::inspect(&args.filter).map_err(|error| filters::named(&args.filter, error))?;
+            bail!(
+                "{} is a filter of petal, whose hash no other system has: give its keys again \
+                 with --list",
+                display_name(&args.filter)
+            );
+        };
         take_over(args, &*filter, to, overwrite)?;
     } else {
-        let promise = promise(args, &*filter)?;
+        let made_for = match &filter {
+            Some(filter) => made_for(&**filter),
+            None => {
+                petal::inspect(&args.filter)
+                    .map_err(|error| filters::named(&args.filter, error))?
+                    .promise
+            }
+        };
+        drop(filter);
+        let promise = promise(args, made_for)?;
+        let items = format_count(promise.items);
+        table.row("items", "made for keys", items, promise.items);
+        table.row(
+            "error",
+            "at an error of",
+            probability(promise.error),
+            promise.error,
+        );
         let lines = match to {
             Some(format) => rebuild(args, format, promise, overwrite)?,
             None => rebuild_petal(args, promise, overwrite)?,
         };
         table.count("lines", "lines read", lines.read);
-        table.count_if_any("no_key", "without a key (left out)", lines.without_key);
+        table.count_if_any("bad", "not of the form (left out)", lines.bad);
     }
     let seconds = started.elapsed().as_secs_f64();
     table.row("seconds", "seconds", figure(seconds), seconds);
@@ -89,39 +113,60 @@ const fn encoding(args: &ConvertArgs) -> Option<Encoding> {
     })
 }
 
-/// What the new filter is made for: what the flags say, or the old one.
-fn promise(args: &ConvertArgs, filter: &dyn ForeignFilter) -> Result<Promise> {
+/// What a filter was made for: as its file says, or what m bits and k positions
+/// are best for, n = m ln 2 / k keys at an error of 2^-k.
+fn made_for(filter: &dyn ForeignFilter) -> Option<Promise> {
     let parameters = filter.parameters();
-    let missing = |what: &str, flag: &str| {
+    let positions = parameters.positions.max(1) as f64;
+    let best = parameters.bits as f64 * std::f64::consts::LN_2 / positions;
+    // An f64 that is too large becomes the largest integer.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and is never below 1"
+    )]
+    let best = best.max(1.0) as u64;
+    Some(Promise {
+        items: parameters.items.unwrap_or(best),
+        error: parameters.error.unwrap_or_else(|| (-positions).exp2()),
+    })
+}
+
+/// What the new filter is made for: what the flags say, or the old one. All
+/// that is wrong is said at once.
+fn promise(args: &ConvertArgs, old: Option<Promise>) -> Result<Promise> {
+    let missing = |flag: &str| {
         anyhow!(
-            "{}: a file of {} does not say {what}: give {flag}",
-            display_name(&args.filter),
-            filter.format()
+            "{} does not say what it was made for: give {flag}",
+            display_name(&args.filter)
         )
     };
     let items = match &args.items {
-        Some(text) => params::items(text)?,
-        None => parameters
-            .items
-            .ok_or_else(|| missing("for how many keys it was made", "-n"))?,
+        Some(text) => params::items(text),
+        None => old.map(|old| old.items).ok_or_else(|| missing("-n")),
     };
     let error = match &args.fpr {
-        Some(text) => params::fpr(text)?,
-        None => parameters
-            .error
-            .ok_or_else(|| missing("for which error it was made", "-p"))?,
+        Some(text) => params::fpr(text),
+        None => old.map(|old| old.error).ok_or_else(|| missing("-p")),
     };
-    Ok(Promise { items, error })
+    match (items, error) {
+        (Err(one), Err(other)) => Err(anyhow!("{one:#}; {other:#}")),
+        (items, error) => Ok(Promise {
+            items: items?,
+            error: error?,
+        }),
+    }
 }
 
 /// Lines of the lists.
 #[derive(Default)]
 struct Read {
     read: u64,
-    without_key: u64,
+    bad: u64,
 }
 
-/// Calls with the key of every line of the lists.
+/// Calls with the key of every line of the lists. A line that is none is an
+/// error, as it is to `build`, unless such lines are to be left out.
 fn each_key(
     args: &ConvertArgs,
     mut call: impl FnMut(ForeignKey<'_>) -> Result<()>,
@@ -134,12 +179,21 @@ fn each_key(
         let options = params::line_options(terminator, budget, true);
         let mut lines = Lines::new(Input::open(path)?, &options);
         let mut batch = Batch::new(walk::BATCH);
+        let mut number = 0u64;
         while lines.next_batch(&mut batch)? {
             for line in batch.iter() {
                 done.read += 1;
+                number += 1;
                 match keys.of(line, &mut units, &mut call) {
                     Some(result) => result?,
-                    None => done.without_key += 1,
+                    None if args.skip_bad => done.bad += 1,
+                    None => bail!(
+                        "{}:{number}: not of the form {}: \"{}\"; nothing was written; leave such \
+                         lines out with --skip-bad, or name their form with --as",
+                        display_name(path),
+                        args.form.name(),
+                        line[..line.len().min(SHOWN)].escape_ascii()
+                    ),
                 }
             }
         }

@@ -5,10 +5,11 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use petal::sizing::{self, Collisions};
 use petal::wire::WireContent;
 use petal::{
@@ -51,10 +52,19 @@ pub(crate) fn run(args: &InfoArgs) -> Result<ExitCode> {
 }
 
 fn describe(path: &Path, args: &InfoArgs) -> Result<Table> {
+    // What cannot be looked at is for the readers to say.
+    if std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_fifo()) {
+        bail!(
+            "{} is a pipe, and a file is read more than once: write it to a file first",
+            display_name(path)
+        );
+    }
     if let Some(other) = foreign::open(path, &args.foreign, None)? {
+        foreign::check_flags(&args.foreign, &[Some(other.format())])?;
         let sha256 = sha256(path).with_context(|| display_name(path))?;
         return Ok(foreign::describe(path, &*other, sha256));
     }
+    foreign::check_flags(&args.foreign, &[None])?;
     let info = match petal::inspect(path) {
         Err(Error::Format(FormatError::Wire)) => return describe_wire(path),
         other => other.map_err(|error| named(path, error))?,

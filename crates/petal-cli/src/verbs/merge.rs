@@ -24,8 +24,10 @@ pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode> {
         return Err(anyhow!("give two filters or more"));
     };
     if let Some(merged) = foreign::open(first, &args.foreign, args.run.memory.as_deref())? {
+        foreign::check_flags(&args.foreign, &[Some(merged.format())])?;
         return merge_foreign(args, merged, overwrite);
     }
+    foreign::check_flags(&args.foreign, &[None])?;
     for paths in others
         .iter()
         .map(|other| [first.as_path(), other.as_path()])

@@ -11,7 +11,7 @@ use crate::filters::{self, named};
 use crate::keys;
 use crate::os::display_name;
 use crate::params;
-use crate::report::{Table, figure};
+use crate::report::{Table, figure, warn};
 use crate::units::format_size;
 use crate::verbs::change::state_of;
 use crate::verbs::dedup;
@@ -37,6 +37,13 @@ pub(crate) fn run(args: &ShrinkArgs) -> Result<ExitCode> {
         .save(&args.target.output, overwrite)
         .map_err(|error| named(&args.target.output, error))?;
     summary(&filter, &small, started).print(&args.run);
+    if small.bytes() == filter.bytes() {
+        warn(&format!(
+            "{}: cannot be folded and keep its error for what it holds: {} is as large",
+            display_name(path),
+            display_name(&args.target.output)
+        ));
+    }
     filters::warn_if_overfull(&small, &args.target.output);
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use petal::{Error, FormatError};
+use petal_interop::Format;
 
 use crate::args::VerifyArgs;
 use crate::filters::named;
@@ -38,10 +39,21 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<ExitCode> {
 fn check(path: &Path, args: &VerifyArgs) -> Result<String> {
     if let Some(other) = foreign::open(path, &args.foreign, None)? {
         let format = other.format();
-        return Ok(format!(
-            "OK as far as a file of {format} shows: it has no checksum"
-        ));
+        foreign::check_flags(&args.foreign, &[Some(format)])?;
+        let unseen = match format {
+            Format::Rbloom => {
+                "it has neither checksum nor length, so that one that is cut off, or has more at \
+                 its end, looks whole"
+            }
+            Format::Dcso | Format::Poppy => {
+                "it has no checksum, and what is attached to it no length"
+            }
+            Format::Classic => "it has no checksum and no header",
+            _ => "it has no checksum",
+        };
+        return Ok(format!("OK as far as a file of {format} shows: {unseen}"));
     }
+    foreign::check_flags(&args.foreign, &[None])?;
     let verified = match petal::verify(path) {
         Err(Error::Format(FormatError::Wire)) => petal::wire::inspect(path).map(drop),
         other => other.map(drop),

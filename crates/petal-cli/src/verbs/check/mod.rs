@@ -46,6 +46,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         .iter()
         .map(|path| foreign::open(path, &args.foreign, memory));
     let others = others.collect::<Result<Vec<_>>>()?;
+    let formats: Vec<_> = others
+        .iter()
+        .map(|other| other.as_ref().map(|other| other.format()))
+        .collect();
+    foreign::check_flags(&args.foreign, &formats)?;
     if !args.mapped {
         let petals = paths
             .iter()

@@ -23,9 +23,13 @@ pub(crate) fn run(args: &LabClassicArgs) -> Result<ExitCode> {
     };
     let mut file = Vec::new();
     let limit = petal::memory::available().bytes / 4;
-    std::fs::File::open(&args.file)
-        .and_then(|input| input.take(limit + 1).read_to_end(&mut file))
-        .with_context(|| format!("cannot read {}", display_name(&args.file)))?;
+    let mut read = |input: &mut dyn Read| input.take(limit + 1).read_to_end(&mut file);
+    if args.file.as_os_str() == "-" {
+        read(&mut std::io::stdin().lock())
+    } else {
+        std::fs::File::open(&args.file).and_then(|mut input| read(&mut input))
+    }
+    .with_context(|| format!("cannot read {}", display_name(&args.file)))?;
     if file.len() as u64 > limit {
         bail!(
             "{} is larger than a quarter of the memory: give a part of it",

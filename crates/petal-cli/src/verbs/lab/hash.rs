@@ -23,11 +23,37 @@ const STEPS: usize = 20;
 /// Keys that are inserted at most: all of them are in memory.
 const MAX_ITEMS: u64 = 10_000_000;
 
+/// Fewer say nothing.
+const MIN_ITEMS: u64 = 50;
+
+const MAX_POSITIONS: u32 = 64;
+
+/// What the most keys have room for in 2^32 bits.
+const MAX_BITS_PER_KEY: u64 = 400;
+
 /// A row for each hash on stdout.
 pub(crate) fn run(args: &LabHashArgs) -> Result<ExitCode> {
     let items = params::items(&args.items)?;
-    if items > MAX_ITEMS {
-        bail!("-n {items}: up to {MAX_ITEMS} keys are measured");
+    let mut wrong = Vec::new();
+    if !(MIN_ITEMS..=MAX_ITEMS).contains(&items) {
+        wrong.push(format!(
+            "-n {items}: {MIN_ITEMS} to {MAX_ITEMS} keys are measured"
+        ));
+    }
+    if !(1..=MAX_POSITIONS).contains(&args.positions) {
+        wrong.push(format!(
+            "-k {}: use 1 to {MAX_POSITIONS} positions a key",
+            args.positions
+        ));
+    }
+    if !(1..=MAX_BITS_PER_KEY).contains(&args.bits_per_key) {
+        wrong.push(format!(
+            "--bits-per-key {}: use 1 to {MAX_BITS_PER_KEY}",
+            args.bits_per_key
+        ));
+    }
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("; "));
     }
     let wanted = usize::try_from(2 * items)?;
     let keys = match &args.keys {
