@@ -295,7 +295,10 @@ impl fmt::Display for Error {
                  build both with the same settings"
             ),
             Self::Unsupported { operation, kind } => {
-                write!(f, "a filter of kind {kind} does not offer {operation}")
+                write!(
+                    f,
+                    "a filter of kind {kind} does not offer {operation}: take one of a kind that does"
+                )
             }
             Self::OutOfOrder { from, to, got } => {
                 write!(
@@ -334,7 +337,11 @@ impl fmt::Display for Error {
             ),
             Self::Format(error) => error.fmt(f),
             Self::NotAFile { path, found } => {
-                write!(f, "{} is {found}, expected a regular file", path.display())
+                write!(
+                    f,
+                    "{} is {found}, expected a regular file: name one, or save what comes into one",
+                    path.display()
+                )
             }
             Self::Exists { path } => write!(
                 f,

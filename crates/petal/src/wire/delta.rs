@@ -31,7 +31,8 @@ where
             shell.generation(),
             format!(
                 "the new filter must be of a later generation than the old one, which is of \
-                 {}: build it with `--like`, or set the generation",
+                 {}: if nothing was added since there is nothing to send; else build it with \
+                 `--like`, or set the generation",
                 base.generation()
             ),
         ));
