@@ -7,7 +7,8 @@
 //! ```
 
 use std::fmt;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use redb::{
     Builder, ConcurrencyMode, Database, ReadableDatabase, ReadableTable, ReadableTableMetadata,
@@ -47,9 +48,12 @@ impl RedbStore {
         path: impl AsRef<Path>,
         table: &str,
     ) -> Result<Self, redb::Error> {
-        let database = builder
-            .set_concurrency_mode(ConcurrencyMode::ExclusiveWriter)
-            .create(path)?;
+        let path = path.as_ref();
+        builder.set_concurrency_mode(ConcurrencyMode::ExclusiveWriter);
+        if !path.exists() {
+            make(builder, path)?;
+        }
+        let database = builder.create(path)?;
         let store = Self {
             database,
             data: table.to_owned(),
@@ -123,6 +127,26 @@ impl RedbStore {
         }
         Ok(())
     }
+}
+
+/// Makes an empty database beside its place and then puts it there. A process that is killed
+/// while redb makes one in place leaves a file that redb refuses ever after.
+fn make(builder: &Builder, path: &Path) -> Result<(), redb::Error> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    // What a killed process has left.
+    std::fs::remove_file(&new).or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })?;
+    builder.create(&new)?.close()?;
+    match std::fs::hard_link(&new, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
+        _ => std::fs::remove_file(&new)?, // another process may have been quicker
+    }
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    Ok(petal::sync_directory(folder.unwrap_or(Path::new(".")))?)
 }
 
 /// A key behind its length. redb takes no key of 4 GiB.

@@ -214,3 +214,15 @@ fn one_front_has_the_filter<S: Engine>() {
     let error = Front::open(S::open(&other.store()), place.filter(), small()).unwrap_err();
     assert!(error.to_string().contains("filter.petal.lock"), "{error}");
 }
+
+#[test]
+fn a_redb_database_that_was_being_made_is_made_anew() {
+    let place = Place::new();
+    // What is left of a process that was killed in making one.
+    let new = format!("{}.new", place.store().display());
+    std::fs::write(&new, vec![0; 4096]).unwrap();
+    let front = place.front::<petal_front::RedbStore>(small());
+    put(&front, 0..10);
+    assert_eq!(check_all(&front), 10);
+    assert!(!std::path::Path::new(&new).exists());
+}
