@@ -45,6 +45,56 @@ fn lines_in_the_filter_come_out_in_order_as_they_were() {
 }
 
 #[test]
+fn allowed_lines_are_exact_exceptions() {
+    let folder = with_filter("--ignore-case");
+    folder.file("deny", "Bad.example\nworse.example\n");
+    folder.petal("build deny -o d --ignore-case").ends_with(0);
+    folder.file("allow", "BAD.example\r\n7\n\n");
+    folder.file("more", "8");
+    let input = b"bad.EXAMPLE\nworse.example\n7\n8\nx\n";
+    let cases: [(&str, &[u8], i32); 5] = [
+        ("check d -f f --allow allow", b"worse.example\n8\n", 0),
+        (
+            "check d -f f --allow allow --allow more",
+            b"worse.example\n",
+            0,
+        ),
+        ("check -v d -f f --allow allow", b"bad.EXAMPLE\n7\nx\n", 0),
+        ("check -c d -f f --allow allow -j 2", b"2\n", 0),
+        ("check f --allow allow --allow more", b"", 1),
+    ];
+    for (line, expected, code) in cases {
+        let ran = folder.petal_with(line, input).ends_with(code);
+        assert_eq!(
+            ran.stdout.escape_ascii().to_string(),
+            expected.escape_ascii().to_string(),
+            "{line}"
+        );
+    }
+    let ran = folder
+        .petal_with("check d --allow allow --summary text", input)
+        .ends_with(0);
+    assert!(
+        ran.stderr.contains("exceptions (--allow)"),
+        "{}",
+        ran.stderr
+    );
+    folder
+        .petal_with("check d --allow nowhere", input)
+        .ends_with(2);
+}
+
+#[test]
+fn exceptions_are_those_of_each_filters_keys() {
+    let folder = Folder::new();
+    folder.file("ints", "7\n8\n");
+    folder.petal("build ints -o i --as int").ends_with(0);
+    folder.file("allow", "007\nno number\n");
+    let ran = folder.petal_with("check i --allow allow", b"+7\n8\n");
+    assert_eq!(ran.ends_with(0).stdout, b"8\n");
+}
+
+#[test]
 fn several_files_are_one_after_the_other() {
     let folder = with_filter("");
     // Where a last line is not complete, a line end is put between.

@@ -14,6 +14,7 @@ use super::{ForeignArgs, ForeignForm, RecordArgs, RunArgs, SecretArgs};
   petal check -v known.petal mine.txt           lines that are not
   petal check a.petal -f b.petal -H mine.txt    in any of them, and which
   petal check -c known.petal mine.txt           only their number
+  petal check deny.petal --allow customers.txt mail.txt  those of the list never
   petal check --times users.petal mine.txt      before each, how often it was added
   petal check --values leaks.petal mine.txt     before each, the value that it came with",
     after_help = "How a line becomes a key (--as, --ignore-case, --field, ...) comes from the \
@@ -38,6 +39,11 @@ pub(crate) struct CheckArgs {
     /// several times.
     #[arg(short = 'f', long = "filter", value_name = "FILTER")]
     pub(crate) more_filters: Vec<PathBuf>,
+
+    /// Lines of LIST count as not in any filter: exact exceptions, such as customers beside a deny
+    /// list. Their keys are taken as those of other lines. May be given several times.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) allow: Vec<PathBuf>,
 
     /// Print the lines that are not in the filter.
     #[arg(short = 'v', long)]

@@ -4,6 +4,7 @@
 //! many of the hits are expected to be false.
 
 use std::ops::AddAssign;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use petal::sizing;
@@ -11,9 +12,10 @@ use petal::{AnyFilter, Contains, Count, Identity};
 
 use petal_interop::ForeignFilter;
 
+use super::allow::Allowed;
 use super::others::Others;
 use crate::foreign::LineKeys;
-use crate::input::Batch;
+use crate::input::{Batch, LineOptions};
 use crate::keys::{KeyedLines, Keys, NoKey};
 use crate::mask;
 use crate::walk::Prepare;
@@ -32,17 +34,19 @@ pub(super) struct Counts {
     pub(super) left_out: u64,
     /// Lines of which no filter was asked: they have no key.
     pub(super) no_key: u64,
+    /// Lines that would be hits, but are exceptions.
+    pub(super) allowed: u64,
 }
 
 impl Counts {
-    /// Lines that some filter was asked about.
+    /// Lines that some filter was asked about, but for exceptions.
     pub(super) const fn asked(self) -> u64 {
-        self.lines - self.left_out - self.no_key
+        self.lines - self.left_out - self.no_key - self.allowed
     }
 
-    /// Lines that are in no filter.
+    /// Lines that are in no filter, but for exceptions.
     pub(super) const fn absent(self) -> u64 {
-        self.lines - self.left_out - self.hits
+        self.lines - self.left_out - self.hits - self.allowed
     }
 }
 
@@ -52,6 +56,7 @@ impl AddAssign for Counts {
         self.hits += more.hits;
         self.left_out += more.left_out;
         self.no_key += more.no_key;
+        self.allowed += more.allowed;
     }
 }
 
@@ -91,6 +96,8 @@ struct Group {
     keys: Keys,
     /// For each filter its number among all, and its place.
     filters: Vec<(usize, usize)>,
+    /// Lines that are never hits.
+    allowed: Option<Allowed>,
 }
 
 /// A number for each line that is a hit.
@@ -144,6 +151,7 @@ impl Asked {
                 identity: identity.clone(),
                 keys: Keys::new(identity.clone(), self.skip_empty, None),
                 filters: vec![(number, place)],
+                allowed: None,
             }),
         }
         self.filters.push(filter);
@@ -153,6 +161,41 @@ impl Asked {
     pub(super) fn add_other(&mut self, filter: Box<dyn ForeignFilter>, keys: LineKeys) {
         let number = self.filters.len() + self.others.len();
         self.others.add(number, filter, keys);
+    }
+
+    /// Takes lists of lines that are never hits, after all filters, which together may take so many
+    /// bytes.
+    pub(super) fn allow(
+        &mut self,
+        lists: &[PathBuf],
+        options: &LineOptions,
+        most: u64,
+    ) -> Result<()> {
+        let each = most / self.groups.len().max(1) as u64;
+        for group in &mut self.groups {
+            let normalisation = &group.identity.normalisation;
+            group.allowed = Some(Allowed::read(lists, normalisation, options, each)?);
+        }
+        Ok(())
+    }
+
+    /// Takes back the hits that are exceptions; how many.
+    fn take_back(&self, batch: &Batch, hits: &mut [u64]) -> u64 {
+        let mut exceptions = Vec::new();
+        for line in mask::runs(hits, batch.len()).flatten() {
+            let is_exception = self.groups.iter().any(|group| {
+                let has =
+                    |allowed: &Allowed| allowed.has(&group.identity.normalisation, batch.get(line));
+                group.allowed.as_ref().is_some_and(has)
+            });
+            if is_exception {
+                exceptions.push(line);
+            }
+        }
+        for line in &exceptions {
+            hits[line / 64] &= !(1 << (line % 64));
+        }
+        exceptions.len() as u64
     }
 
     /// Whether all filters are petal's own.
@@ -328,12 +371,18 @@ impl Prepare for Asked {
             self.numbers == Numbers::Times,
             answers,
         )?;
+        let allowed = if self.groups.iter().any(|group| group.allowed.is_some()) {
+            self.take_back(batch, &mut answers.hits)
+        } else {
+            0
+        };
         let left_out = mask::count(&answers.left_out);
         answers.counts = Counts {
             lines: lines as u64,
             hits: mask::count(&answers.hits),
             left_out,
             no_key: lines as u64 - left_out - mask::count(&answers.asked),
+            allowed,
         };
         Ok(())
     }

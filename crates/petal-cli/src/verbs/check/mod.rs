@@ -4,6 +4,7 @@
 //! [`ask`]'s. Key options come from the filters: two that were built with
 //! different ones read each line in their own way.
 
+mod allow;
 mod ask;
 mod others;
 
@@ -33,12 +34,16 @@ use ask::{Answers, Asked, Counts, Numbers};
 /// Exit status when nothing was printed.
 const NOTHING: u8 = 1;
 
+/// Share of the memory that exceptions may take.
+const ALLOW_SHARE: u64 = 2;
+
 /// Runs the verb.
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     let started = Instant::now();
     let secret = keys::secret(&args.secret)?;
     let budget = params::budget(args.run.memory.as_deref())?;
     params::check_present(&args.files)?;
+    params::check_present(&args.allow)?;
     let mut paths = vec![args.filter.as_path()];
     paths.extend(args.more_filters.iter().map(|path| path.as_path()));
     let memory = args.run.memory.as_deref();
@@ -101,6 +106,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     }
     if asked.is_all_petal() {
         foreign::refuse_form(args.form)?;
+    }
+    if !args.allow.is_empty() {
+        if !asked.is_all_petal() {
+            bail!("--allow takes the keys of lines from petal's own filters: leave others out");
+        }
+        let terminator = keys::terminator(&args.records);
+        let options = params::line_options(terminator, budget, asked.copies_lines());
+        asked.allow(&args.allow, &options, budget / ALLOW_SHARE)?;
     }
     let output = match &args.output {
         Some(path) => Output::create(path)?,
@@ -270,6 +283,7 @@ fn summary(args: &CheckArgs, asked: &Asked, found: &Found, started: Instant) -> 
         figure(false_hits),
         false_hits,
     );
+    table.count_if_any("allowed", "exceptions (--allow)", counts.allowed);
     table.count("absent", "not in the filter", counts.absent());
     table.count_if_any("empty", "empty lines left out", counts.left_out);
     table.count_if_any("no_key", "without a key (not in the filter)", counts.no_key);
