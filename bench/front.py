@@ -42,7 +42,7 @@ def crawl(pages, *options):
     site = subprocess.Popen([PROGRAMS / "crawler", "serve", "--pages", str(pages)], stdout=subprocess.PIPE, text=True)
     try:
         url = "http://" + site.stdout.readline().split()[-1]
-        text, _ = rows(PROGRAMS / "crawler", "crawl", url, "-n", pages, *options)
+        text, _ = rows(PROGRAMS / "crawler", "crawl", url, "-n", pages + 3, *options)
         summary = {line[:28].strip(): line[28:] for line in text.splitlines()}
         counts = run("curl", "-s", f"{url}/counts", stdout=subprocess.PIPE, text=True).stdout.split()
         return summary, [int(number) for number in counts]

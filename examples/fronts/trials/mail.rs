@@ -87,7 +87,8 @@ impl Lists {
         let known: HashSet<_> = listed.iter().map(String::as_str).collect();
         let mut customers = lines(&read("freemail-free.txt")?);
         // The two lists are of two makers, who do not always agree.
-        customers.retain(|name| !has_name(&known, name));
+        // And one has an error page's text among its lines.
+        customers.retain(|name| !name.contains(' ') && !has_name(&known, name));
         let mut others = Vec::new();
         for word in read("american-english-insane.txt")?.lines() {
             let domain = format!("{word}.example");
