@@ -25,13 +25,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use petal_guard::{Guard, Storage};
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use harness::{Redis, SECRET, Sqlite, fill};
 
 const KEYS: u64 = 200_000;
 const ERROR: f64 = 0.01;
-const TASKS: u64 = 64;
+const TASKS: usize = 64;
 const RATE: u64 = 5_000;
 const REQUESTS: u64 = 100_000;
 const ATTACK: u64 = 1_000_000;
@@ -51,30 +52,38 @@ fn quantile(times: &[Duration], at: f64) -> f64 {
     times[at].as_secs_f64() * 1e3
 }
 
-/// Absent keys at a fixed rate from 64 tasks. Times count from when a request was
-/// due, so that one that keeps others waiting is seen in theirs.
+/// Absent keys at a fixed rate from 64 tasks. A thread of its own keeps the rate,
+/// since tokio's clock counts milliseconds. Times count from when a request was due,
+/// so that one that keeps others waiting is seen in theirs.
 async fn at_a_rate<F: Future<Output = ()> + Send>(
     ask: impl Fn(Vec<u8>) -> F + Clone + Send + Sync + 'static,
 ) -> Vec<Duration> {
-    let begin = Instant::now() + Duration::from_millis(100);
-    let tasks = (0..TASKS).map(|task| {
-        let ask = ask.clone();
-        tokio::spawn(async move {
-            let mut times = Vec::new();
-            for number in (task..REQUESTS).step_by(64) {
-                let due = begin + Duration::from_secs(number) / 5_000;
-                sleep_until(due).await;
-                ask(made_up(number)).await;
-                times.push(due.elapsed());
-            }
-            times
+    let (senders, tasks): (Vec<_>, Vec<_>) = (0..TASKS)
+        .map(|_| {
+            let (sender, mut requests) = mpsc::unbounded_channel::<(Instant, u64)>();
+            let ask = ask.clone();
+            let task = tokio::spawn(async move {
+                let mut times = Vec::new();
+                while let Some((due, number)) = requests.recv().await {
+                    ask(made_up(number)).await;
+                    times.push(due.elapsed());
+                }
+                times
+            });
+            (sender, task)
         })
+        .unzip();
+    let pace = std::thread::spawn(move || {
+        let begin = Instant::now();
+        for (number, sender) in (0..REQUESTS).zip(senders.iter().cycle()) {
+            let due = begin + Duration::from_micros(1_000_000 / RATE * number);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            sender.send((due, number)).unwrap();
+        }
     });
-    let mut times: Vec<Duration> = join_all(tasks)
-        .await
-        .into_iter()
-        .flat_map(Result::unwrap)
-        .collect();
+    let times = join_all(tasks).await;
+    pace.join().unwrap();
+    let mut times: Vec<Duration> = times.into_iter().flat_map(Result::unwrap).collect();
     times.sort_unstable();
     times
 }

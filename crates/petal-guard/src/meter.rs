@@ -165,3 +165,62 @@ impl Meter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::{Arc, Mutex};
+
+    use metrics::{Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+
+    use super::*;
+
+    /// Keeps what it is given, by name and labels.
+    #[derive(Default)]
+    struct Kept(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
+
+    impl Kept {
+        fn cell(&self, key: &Key) -> Arc<AtomicU64> {
+            let labels = key.labels().map(|label| format!(" {}", label.value()));
+            let name = key.name().to_owned() + &labels.collect::<String>();
+            self.0.lock().unwrap().entry(name).or_default().clone()
+        }
+    }
+
+    impl Recorder for Kept {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            Counter::from_arc(self.cell(key))
+        }
+        fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::from_arc(self.cell(key))
+        }
+        fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+            Histogram::noop()
+        }
+    }
+
+    #[test]
+    fn the_recorder_gets_what_is_counted() {
+        let kept = Kept::default();
+        let meter = metrics::with_local_recorder(&kept, || Meter::new("users"));
+        for _ in 0..3 {
+            meter.answered(Layer::Filter);
+        }
+        meter.answered(Layer::Storage);
+        meter.load();
+        meter.false_positive();
+        let kept = kept.0.lock().unwrap();
+        let value = |name: &str| kept[name].load(Relaxed);
+        assert_eq!(value("petal_guard_answers_total users filter"), 3);
+        assert_eq!(value("petal_guard_answers_total users local"), 0);
+        assert_eq!(value("petal_guard_answers_total users storage"), 1);
+        assert_eq!(value("petal_guard_loads_total users"), 1);
+        let rate = f64::from_bits(value("petal_guard_false_positive_rate users"));
+        assert_eq!(rate, 0.25);
+        assert_eq!(meter.stats().false_positive_rate(), Some(0.25));
+        assert_eq!(kept.len(), 11);
+    }
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use petal_guard::{Guard, Layer};
 use tokio::time::sleep;
 
-use crate::harness::{FeedControl, Redis, Sqlite, builder, fill, until};
+use crate::harness::{FeedControl, Redis, Sqlite, builder, fill, filters};
 
 pub(crate) async fn with_feed(url: &str, storage: &Sqlite) -> (Guard, FeedControl) {
     let feed = storage.feed();
@@ -76,11 +76,7 @@ pub(crate) async fn bypass(step: Duration) -> Trial {
     let (one, control_one) = with_feed(&redis.url(), &storage).await;
     let (other, control_other) = with_feed(&redis.url(), &storage).await;
     fill(&one, &storage).await;
-    let ready = async || {
-        let traced = other.get_traced(b"nobody").await.unwrap();
-        traced.layer == Layer::Filter
-    };
-    until("both use the filter", ready).await;
+    filters(&other).await;
 
     let guards = Arc::new([one, other]);
     let stop = Arc::new(AtomicBool::new(false));

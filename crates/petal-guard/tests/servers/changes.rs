@@ -7,7 +7,7 @@ use petal_guard::Layer;
 use tokio::time::sleep;
 
 use crate::bypass::{bypass, with_feed};
-use crate::harness::{Redis, Sqlite, builder, fill, until};
+use crate::harness::{Redis, Sqlite, builder, fill, filters, until};
 use crate::layers::{layer, value};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,10 +74,7 @@ async fn a_guard_that_starts_later_catches_up_from_where_the_filter_is() {
     // Nobody is there to see this.
     storage.set(b"carol", b"1");
     let (later, control) = with_feed(&redis.url(), &storage).await;
-    until("the filter answers", async || {
-        layer(&later, b"nobody").await == Layer::Filter
-    })
-    .await;
+    filters(&later).await;
     assert_eq!(value(&later, b"carol").await.unwrap(), b"1");
 
     // Changes are lost while the feed is cut.
@@ -90,10 +87,7 @@ async fn a_guard_that_starts_later_catches_up_from_where_the_filter_is() {
     assert_eq!(value(&later, b"dave").await.unwrap(), b"1");
     assert_eq!(layer(&later, b"nobody").await, Layer::Storage);
     fill(&later, &storage).await;
-    until("the filter answers", async || {
-        layer(&later, b"nobody").await == Layer::Filter
-    })
-    .await;
+    filters(&later).await;
     assert_eq!(value(&later, b"dave").await.unwrap(), b"1");
 }
 
@@ -111,10 +105,7 @@ async fn a_filter_filled_without_a_feed_is_not_believed_with_one() {
         sleep(Duration::from_millis(2)).await;
     }
     fill(&guard, &storage).await;
-    until("the filter answers", async || {
-        layer(&guard, b"nobody").await == Layer::Filter
-    })
-    .await;
+    filters(&guard).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use petal_guard::{BoxError, Builder, ChangeFeed, Changes, FeedError, Guard, Storage};
+use petal_guard::{BoxError, Builder, ChangeFeed, Changes, FeedError, Guard, Layer, Storage};
 use rusqlite::{Connection, OptionalExtension, params};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -426,7 +426,7 @@ pub(crate) fn builder(url: &str) -> Builder {
         .redis(url)
         .remote_filter(10_000, 0.01)
         .write_timeout(Duration::from_millis(200))
-        .max_silence(Duration::from_millis(400))
+        .redis_timeout(Duration::from_millis(500))
 }
 
 pub(crate) async fn fill(guard: &Guard, storage: &Sqlite) {
@@ -440,6 +440,16 @@ pub(crate) async fn try_fill(guard: &Guard, storage: &Sqlite) -> Result<u64, pet
         futures_util::stream::iter(keys)
     };
     guard.warm_up(keys).await
+}
+
+/// Waits until the filter answers, as it does unless the machine is so busy that
+/// Redis seemed to be away.
+pub(crate) async fn filters(guard: &Guard) {
+    let answers = async || {
+        let traced = guard.get_traced(b"nobody").await.unwrap();
+        traced.layer == Layer::Filter
+    };
+    until("the filter answers", answers).await;
 }
 
 /// Waits until something is so, and fails if it never is.
