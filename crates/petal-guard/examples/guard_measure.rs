@@ -1,7 +1,7 @@
 //! Measures the guard on real Redis and SQLite on loopback, and prints a table.
 //!
 //! ```console
-//! $ bench/guard
+//! $ bench/guard                 # writes bench/GUARD.md
 //! ```
 
 #![expect(
@@ -197,12 +197,11 @@ async fn main() {
         ],
     );
     let redis = Redis::with_module().await;
-    println!("Measured by `bench/guard` on {}.", line("date", &["+%F"]));
-    println!();
     println!(
-        "{cpu}, {} cores; {}.",
+        "{}; {cpu}, {} cores; {}.",
+        line("date", &["+%F"]),
         line("nproc", &[]),
-        line("redis-server", &["--version"])
+        line("sh", &["-c", "redis-server --version | cut -d ' ' -f 1-3"])
     );
     println!("Guard, load generator, Redis and SQLite ({KEYS} keys) share the machine.");
     println!();

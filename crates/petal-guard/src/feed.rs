@@ -80,31 +80,52 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Runs until it is aborted.
 pub(crate) async fn run(guard: Arc<Inner>, mut feed: Box<dyn ChangeFeed>) {
     let mut pause = SHORTEST_PAUSE;
+    // Changes behind every position that is known are gone.
+    let mut gap = false;
     loop {
         // Before the position is read: an adoption after that ends this run.
-        let number = guard.hub.begin_run(guard.hub.position());
-        let after = position(&guard).await;
+        let number = guard.hub.begin_run(guard.hub.position().filter(|_| !gap));
+        let after = match gap {
+            true => None,
+            false => position(&guard).await,
+        };
         let error = match feed.start(after.as_deref()).await {
-            Ok(()) => follow(&guard, feed.as_mut(), number, &mut pause).await,
+            Ok(()) => {
+                let mut anew = after.is_none();
+                let error = follow(&guard, feed.as_mut(), number, &mut anew, gap).await;
+                if !anew {
+                    gap = false;
+                    pause = SHORTEST_PAUSE;
+                }
+                error
+            }
             Err(error) => Some(error),
         };
         match error {
             // Another filter is in use.
             None => continue,
             Some(FeedError::Disconnected(_)) => {}
-            Some(FeedError::Gap(_)) => give_up(&guard).await,
+            Some(FeedError::Gap(_)) => {
+                gap = true;
+                if let Some(filter) = &guard.hub.local_filter {
+                    filter.lose();
+                }
+                guard.hub.stamps.all_changed();
+            }
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// Applies changes until something happens.
+/// Applies changes until something happens. `anew`: the feed began with no
+/// position, until its first changes are there.
 async fn follow(
     guard: &Inner,
     feed: &mut dyn ChangeFeed,
     number: u64,
-    pause: &mut Duration,
+    anew: &mut bool,
+    gap: bool,
 ) -> Option<FeedError> {
     loop {
         let changes = tokio::select! {
@@ -113,21 +134,28 @@ async fn follow(
         };
         match changes {
             Ok(changes) => {
+                if *anew {
+                    if !void(guard, &changes.position, gap).await {
+                        // Another guard has begun: behind its position, then.
+                        return None;
+                    }
+                    *anew = false;
+                }
                 apply(guard, &changes).await;
                 guard
                     .hub
                     .advance_run(number, changes.position, changes.as_of);
-                *pause = SHORTEST_PAUSE;
             }
             Err(error) => return Some(error),
         }
     }
 }
 
-/// Where to begin: behind what is in the filter in use.
+/// Where to begin: behind what is in the filter and the cache of Redis, or in
+/// this process if that has more of its own. `None`: nobody knows.
 async fn position(guard: &Inner) -> Option<Vec<u8>> {
     let own = guard.hub.position();
-    let Some(link) = guard.link.as_ref().filter(|_| guard.has_remote_filter()) else {
+    let Some(link) = &guard.link else {
         return own;
     };
     loop {
@@ -135,19 +163,51 @@ async fn position(guard: &Inner) -> Option<Vec<u8>> {
         let mut control = session.control();
         match remote::state(&mut control, &link.names).await {
             Ok(state) => {
-                let Some(live) = state.live.filter(|live| !link.is_mine(live)) else {
-                    return own;
-                };
-                // Between its position and this feed's, changes may go
-                // unnoticed here.
-                guard.hub.stamps.all_changed();
-                if state.position.is_none() {
-                    // Filled by a guard without a feed.
-                    session.forget(&live);
+                let foreign = state
+                    .live
+                    .filter(|live| guard.has_remote_filter() && !link.is_mine(live));
+                if own.is_some() && foreign.is_none() {
                     return own;
                 }
-                return state.position;
+                // Between that position and this feed's, changes may go
+                // unnoticed here.
+                guard.hub.stamps.all_changed();
+                if let (Some(live), None) = (&foreign, &state.position) {
+                    // Filled by a guard without a feed.
+                    session.forget(live);
+                }
+                return state.position.or(own);
             }
+            Err(error) => {
+                session.failed(&error);
+                tokio::time::sleep(SHORTEST_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// The feed begins here: what filter and cache in Redis have from before may lack
+/// changes that nobody will tell of. False if another guard has begun first.
+async fn void(guard: &Inner, position: &[u8], gap: bool) -> bool {
+    guard.hub.stamps.all_changed();
+    let Some(link) = &guard.link else {
+        return true;
+    };
+    loop {
+        let Some(session) = link.connected().await else {
+            return false;
+        };
+        let mut control = session.control();
+        match remote::retire(
+            &mut control,
+            &link.names,
+            position,
+            gap,
+            guard.tokens.draw(),
+        )
+        .await
+        {
+            Ok(done) => return done,
             Err(error) => {
                 session.failed(&error);
                 tokio::time::sleep(SHORTEST_PAUSE).await;
@@ -190,29 +250,6 @@ async fn tell(guard: &Inner, session: &Session, changes: &Changes) -> redis::Red
     for item in &items {
         shared::delete(&mut values, &link.names.value(item)).await?;
     }
-    if guard.has_remote_filter() {
-        let mut control = session.control();
-        remote::set_position(&mut control, &link.names, &changes.position).await?;
-    }
-    Ok(())
-}
-
-/// Changes are gone: nothing that was known before can be relied on.
-async fn give_up(guard: &Inner) {
-    if let Some(filter) = &guard.hub.local_filter {
-        filter.lose();
-    }
-    guard.hub.stamps.all_changed();
-    guard.hub.begin_run(None);
-    let Some(link) = &guard.link else { return };
-    while let Some(session) = link.connected().await {
-        let mut control = session.control();
-        match remote::retire(&mut control, &link.names).await {
-            Ok(()) => return,
-            Err(error) => {
-                session.failed(&error);
-                tokio::time::sleep(SHORTEST_PAUSE).await;
-            }
-        }
-    }
+    let mut control = session.control();
+    remote::set_position(&mut control, &link.names, &changes.position).await
 }

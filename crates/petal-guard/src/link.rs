@@ -311,7 +311,7 @@ impl Link {
         control.subscribe(self.names.channel.as_str()).await?;
         // After the subscription, so that no change is missed.
         let state = remote::state(&mut control, &self.names).await?;
-        let identity = format!("{server} {}", state.epoch.unwrap_or(0));
+        let identity = format!("{server} {}", state.epoch.unwrap_or_default());
         let mut tag = [0; 8];
         tag.copy_from_slice(&item(&self.hub.sip, identity.as_bytes())[..8]);
         let usable = self.remote_filter && state.server.as_ref() == Some(&server);

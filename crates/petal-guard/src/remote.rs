@@ -32,8 +32,8 @@ pub(crate) const BATCH: usize = 1000;
 pub(crate) struct Names {
     prefix: String,
     /// A hash: the generations of the filter in use, `live`, and of the one
-    /// that is being filled, `shadow`; the `server` and the `position` of the feed
-    /// that `live` belongs to; the `epoch` of the shared cache.
+    /// that is being filled, `shadow`; the `server` that `live` was filled on; the
+    /// `position` up to which the feed was applied here; the `epoch` of the shared cache.
     pub(crate) state: String,
     /// The filter in use.
     pub(crate) filter: String,
@@ -67,7 +67,7 @@ pub(crate) struct State {
     /// The server on which `live` was filled.
     pub(crate) server: Option<String>,
     pub(crate) position: Option<Vec<u8>>,
-    pub(crate) epoch: Option<u64>,
+    pub(crate) epoch: Option<String>,
 }
 
 pub(crate) async fn state<C: ConnectionLike>(
@@ -247,28 +247,39 @@ pub(crate) async fn rename<C: ConnectionLike>(
         .map(drop)
 }
 
-// KEYS: the state, the filters. ARGV: the channel.
+// KEYS: the state, the filters. ARGV: the channel, the position, '1' whether or
+// not there is a position, the epoch: drawn and not counted, since a counter that was
+// evicted would begin again and make old records valid.
 static RETIRE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
-        r"redis.call('UNLINK', KEYS[2], KEYS[3])
-redis.call('HDEL', KEYS[1], 'live', 'shadow', 'position')
-redis.call('HINCRBY', KEYS[1], 'epoch', 1)
+        r"if ARGV[3] ~= '1' and redis.call('HEXISTS', KEYS[1], 'position') == 1 then return 0 end
+redis.call('UNLINK', KEYS[2], KEYS[3])
+redis.call('HDEL', KEYS[1], 'live', 'shadow')
+redis.call('HSET', KEYS[1], 'position', ARGV[2])
+redis.call('HSET', KEYS[1], 'epoch', ARGV[4])
 redis.call('PUBLISH', ARGV[1], 'f')
-return redis.status_reply('OK')",
+return 1",
     )
 });
 
 /// Gives up the filter in use, the one that is being filled, and every value of
-/// the shared cache.
+/// the shared cache. The feed tells what comes behind the position. False, and
+/// nothing is done, if another guard has begun a feed there, unless `even_so`.
 pub(crate) async fn retire<C: ConnectionLike>(
     connection: &mut C,
     names: &Names,
-) -> RedisResult<()> {
+    position: &[u8],
+    even_so: bool,
+    epoch: u64,
+) -> RedisResult<bool> {
     let mut call = RETIRE.key(&names.state);
     call.key(&names.filter)
         .key(&names.shadow)
-        .arg(&names.channel);
-    call.invoke_async::<Value>(connection).await.map(drop)
+        .arg(&names.channel)
+        .arg(position)
+        .arg(u8::from(even_so))
+        .arg(format!("{epoch:016x}"));
+    call.invoke_async(connection).await
 }
 
 /// Remembers up to where the feed was applied.

@@ -129,3 +129,53 @@ async fn with_a_feed_writes_go_on_without_redis() {
         sleep(Duration::from_millis(5)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_cached_while_no_guard_runs_is_not_believed() {
+    // With the position that the last guard left, and without it.
+    for evicted in [false, true] {
+        for local in [false, true] {
+            let redis = Redis::with_module().await;
+            let storage = Sqlite::new();
+            storage.set(b"alice", b"1");
+            storage.set(b"gone", b"1");
+            let guard = async || {
+                let guard = builder(&redis.url()).feed(storage.feed());
+                let guard = match local {
+                    true => guard.local_filter(10_000, 0.01),
+                    false => guard,
+                };
+                guard.build(storage.clone()).await.unwrap()
+            };
+            let before = guard().await;
+            fill(&before, &storage).await;
+            storage.unset(b"gone");
+            until("the change arrives", async || {
+                value(&before, b"gone").await.is_none()
+            })
+            .await;
+            until("both are cached", async || {
+                value(&before, b"gone").await;
+                value(&before, b"alice").await;
+                redis.keys("value").await.len() == 2
+            })
+            .await;
+            drop(before);
+            sleep(Duration::from_millis(50)).await;
+            storage.set(b"gone", b"2");
+            storage.set(b"alice", b"2");
+            if evicted {
+                redis.say::<u64>(&["DEL", "petal:{test}:state"]).await;
+            }
+            let after = guard().await;
+            for _ in 0..100 {
+                assert_eq!(value(&after, b"gone").await.as_deref(), Some(&b"2"[..]));
+                sleep(Duration::from_millis(2)).await;
+            }
+            until("the change arrives", async || {
+                value(&after, b"alice").await.unwrap() == b"2"
+            })
+            .await;
+        }
+    }
+}
