@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use petal_guard::{Error, Guard, Layer};
 use tokio::time::sleep;
 
-use crate::harness::{Redis, SECRET, Sqlite, builder, fill, filters, until};
+use crate::harness::{Redis, Sqlite, builder, fill, filters, until};
 
 pub(crate) async fn layer(guard: &Guard, key: &[u8]) -> Layer {
     guard.get_traced(key).await.unwrap().layer
@@ -280,7 +280,7 @@ async fn values_are_spread_over_a_cluster() {
     let urls: Vec<String> = nodes.iter().map(Redis::url).collect();
     let guard = async || {
         let guard = builder("redis://unused").redis_cluster(&urls);
-        guard.secret(SECRET).build(storage.clone()).await.unwrap()
+        guard.build(storage.clone()).await.unwrap()
     };
     let (one, other) = (guard().await, guard().await);
     fill(&one, &storage).await;
