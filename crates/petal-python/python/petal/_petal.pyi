@@ -1,0 +1,209 @@
+"""Types of the extension module; the texts are those of its classes."""
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from typing import Any, Literal, Never, Protocol, Self, SupportsIndex, TypeAlias, final, overload
+
+from typing_extensions import disjoint_base
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+__all__ = [
+    "BloomFilter",
+    "BooleanArray",
+    "ConcurrentBloomFilter",
+    "CountingBloomFilter",
+    "FileFormatError",
+    "Filter",
+    "GrowableFilter",
+    "MismatchError",
+    "PetalError",
+    "StaticFilter",
+    "UnsupportedError",
+    "WindowFilter",
+    "partition",
+]
+
+# An array of numpy has neither method and is, to a type checker, an iterable of anything.
+_Key: TypeAlias = str | bytes | SupportsIndex
+_Column: TypeAlias = _ArrowArray | _ArrowStream | Iterable[Any]
+_KeyType: TypeAlias = Literal["bytes", "int"]
+_Normalise: TypeAlias = Literal["line", "url", "hex", "int", "ipv4"]
+_Path: TypeAlias = str | PathLike[str]
+
+class PetalError(ValueError): ...
+class FileFormatError(PetalError): ...
+class MismatchError(PetalError): ...
+class UnsupportedError(PetalError): ...
+
+@final
+class BooleanArray(Sequence[bool | None]):
+    @overload
+    def __getitem__(self, index: int, /) -> bool | None: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[bool | None]: ...
+    def __len__(self) -> int: ...
+    @property
+    def null_count(self) -> int: ...
+    def true_count(self) -> int: ...
+    def to_pylist(self) -> list[bool | None]: ...
+    def to_numpy(self) -> Any: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
+
+@disjoint_base
+class Filter:
+    def add(self, key: _Key, /) -> bool: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
+    def add_many(self, keys: _Column) -> Any: ...
+    def contains_many(self, keys: Any) -> Any: ...
+    def update(self, *others: _Column | Filter) -> None: ...
+    def __or__(self, other: Self, /) -> Self: ...
+    def __ior__(self, other: Self, /) -> Self: ...
+    def __and__(self, other: Self, /) -> Self: ...
+    def __ror__(self, other: Self, /) -> Self: ...
+    def __rand__(self, other: Self, /) -> Self: ...
+    def __iand__(self, other: Self, /) -> Self: ...
+    def copy(self) -> Self: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: Any, /) -> Self: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    @property
+    def estimated_len(self) -> float: ...
+    @property
+    def fill(self) -> float: ...
+    @property
+    def estimated_fpr(self) -> float: ...
+    @property
+    def items(self) -> int | None: ...
+    @property
+    def fpr(self) -> float | None: ...
+    @property
+    def insertions(self) -> int | None: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def keys(self) -> _KeyType: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def labels(self) -> dict[str, str]: ...
+    def set_label(self, name: str, value: str) -> None: ...
+    def save(self, path: _Path, *, overwrite: bool = False) -> None: ...
+    def to_bytes(self) -> bytes: ...
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray, *, secret: bytes | bytearray | None = None) -> Self: ...
+    @classmethod
+    def open(
+        cls, path: _Path, *, mapped: bool = False, secret: bytes | bytearray | None = None
+    ) -> Self: ...
+
+@final
+class BloomFilter(Filter):
+    def __new__(
+        cls,
+        items: int,
+        fpr: float,
+        *,
+        keys: _KeyType | None = None,
+        seed: int = 0,
+        secret: bytes | bytearray | None = None,
+        normalise: _Normalise | None = None,
+    ) -> Self: ...
+    @staticmethod
+    def from_keys(
+        keys: _Column,
+        fpr: float = 1e-6,
+        *,
+        seed: int = 0,
+        secret: bytes | bytearray | None = None,
+        normalise: _Normalise | None = None,
+    ) -> BloomFilter: ...
+
+@final
+class ConcurrentBloomFilter(Filter):
+    def __new__(
+        cls,
+        items: int,
+        fpr: float,
+        *,
+        keys: _KeyType | None = None,
+        seed: int = 0,
+        secret: bytes | bytearray | None = None,
+        normalise: _Normalise | None = None,
+    ) -> Self: ...
+    def frozen(self) -> BloomFilter: ...
+
+@final
+class CountingBloomFilter(Filter):
+    def __new__(
+        cls,
+        items: int,
+        fpr: float,
+        *,
+        counter_bits: Literal[4, 8, 16] = 4,
+        minimal: bool = False,
+        keys: _KeyType | None = None,
+        seed: int = 0,
+        secret: bytes | bytearray | None = None,
+        normalise: _Normalise | None = None,
+    ) -> Self: ...
+    def remove(self, key: _Key) -> bool: ...
+    def remove_many(self, keys: _Column) -> Any: ...
+    def count(self, key: _Key) -> int: ...
+    def to_bloom(self) -> BloomFilter: ...
+
+@final
+class GrowableFilter(Filter):
+    def __new__(
+        cls,
+        first: int,
+        fpr: float,
+        *,
+        ceiling: int | None = None,
+        keys: _KeyType | None = None,
+        seed: int = 0,
+        secret: bytes | bytearray | None = None,
+        normalise: _Normalise | None = None,
+    ) -> Self: ...
+    @property
+    def stages(self) -> int: ...
+
+@final
+class WindowFilter(Filter):
+    def __new__(
+        cls,
+        items: int,
+        fpr: float,
+        *,
+        ticks: int | None = None,
+        overload: Literal["shorten", "refuse"] | None = None,
+        keys: _KeyType | None = None,
+        seed: int = 0,
+        secret: bytes | bytearray | None = None,
+        normalise: _Normalise | None = None,
+    ) -> Self: ...
+    def advance(self, now: int) -> None: ...
+    @property
+    def now(self) -> int: ...
+    def age(self, key: _Key) -> int | None: ...
+
+@final
+class StaticFilter(Filter):
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Never: ...
+    @staticmethod
+    def from_keys(
+        keys: _Column,
+        fpr: float = 1e-6,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+        secret: bytes | bytearray | None = None,
+        normalise: _Normalise | None = None,
+    ) -> StaticFilter: ...
+
+def partition(keys: _Column, partitions: int) -> bytes: ...
