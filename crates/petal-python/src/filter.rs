@@ -4,12 +4,10 @@
 //! every operation that is not one kind's alone. The classes of the kinds, with
 //! their constructors, are in [`crate::kinds`].
 //!
-//! Locks are taken without the interpreter, or by trying first, so that neither
-//! waits for the other. A bulk call takes the lock for a piece of its
-//! column at a time; calls of other threads come in between.
+//! Calls about one key hold the interpreter's lock, all others give it up: see
+//! [`crate::guard`].
 
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
 
 use petal::{
     AnyFilter, Bloom, ConcurrentBloom, Contains, Digest, Digests, Error, Insert, KeyHasher, Merge,
@@ -18,13 +16,13 @@ use petal::{
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::sync::RwLockExt;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
 use crate::booleans::{BooleanArray, Builder};
 use crate::column::{Column, Prepared};
 use crate::errors::OrRaise;
-use crate::keys::{Rules, secret_of};
+use crate::guard::Guarded;
+use crate::keys::{Rules, plain_bytes, secret_of};
 use crate::kinds;
 
 /// The filter inside of an object.
@@ -44,7 +42,7 @@ pub(crate) enum Inner {
 /// of the kind, or this one for a kind that has none in Python.
 #[pyclass(frozen, subclass, module = "petal")]
 pub(crate) struct Filter {
-    inner: RwLock<Inner>,
+    inner: Guarded<Inner>,
     rules: Rules,
     /// Whether it is [`Inner::Shared`]: insertions then take the lock as readers.
     shared: bool,
@@ -54,7 +52,7 @@ impl Filter {
     pub(crate) fn new(filter: AnyFilter) -> Self {
         Self {
             rules: Rules::new(filter.about().identity().clone()),
-            inner: RwLock::new(Inner::Any(filter)),
+            inner: Guarded::new(Inner::Any(filter)),
             shared: false,
         }
     }
@@ -62,7 +60,7 @@ impl Filter {
     pub(crate) fn shared(filter: ConcurrentBloom) -> Self {
         Self {
             rules: Rules::new(filter.about().identity().clone()),
-            inner: RwLock::new(Inner::Shared(filter)),
+            inner: Guarded::new(Inner::Shared(filter)),
             shared: true,
         }
     }
@@ -77,11 +75,7 @@ impl Filter {
         py: Python<'_>,
         run: impl FnOnce(&mut AnyFilter) -> petal::Result<R> + Send,
     ) -> PyResult<R> {
-        py.detach(|| {
-            let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-            inner.as_any(run)
-        })
-        .or_raise()
+        self.inner.write(py, |inner| inner.as_any(run)).or_raise()
     }
 
     /// The same with a second filter, which is another object.
@@ -91,20 +85,11 @@ impl Filter {
         other: &Self,
         run: impl FnOnce(&mut AnyFilter, &AnyFilter) -> petal::Result<R> + Send,
     ) -> PyResult<R> {
-        let lock = |filter: &'_ Self| std::ptr::from_ref(filter).addr();
-        py.detach(|| {
-            // In one order everywhere, so that two threads never wait for each other.
-            let (mut mine, mut theirs);
-            if lock(self) < lock(other) {
-                mine = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-                theirs = other.inner.write().unwrap_or_else(PoisonError::into_inner);
-            } else {
-                theirs = other.inner.write().unwrap_or_else(PoisonError::into_inner);
-                mine = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-            }
-            theirs.as_any(|theirs| mine.as_any(|mine| run(mine, theirs)))
-        })
-        .or_raise()
+        self.inner
+            .write_both(&other.inner, py, |mine, theirs| {
+                theirs.as_any(|theirs| mine.as_any(|mine| run(mine, theirs)))
+            })
+            .or_raise()
     }
 
     /// Uses every digest of a column, in order.
@@ -115,34 +100,32 @@ impl Filter {
         mut with: impl FnMut(&mut Access<'_>, &Digests, &mut [u64]) -> petal::Result<()> + Send,
         writes: bool,
     ) -> PyResult<BooleanArray> {
-        let exclusive = writes && !self.shared;
         let mut answers = Builder::new(column.rows());
         let mut mask = Vec::new();
-        py.detach(|| {
+        let mut each = |access: &mut Access<'_>| {
             column.pieces(&self.rules, |digests, rows, nulls| {
                 mask.clear();
                 mask.resize(mask_words(digests.len()), 0);
-                if exclusive {
-                    let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-                    with(&mut Access::Alone(&mut inner), digests, &mut mask)
-                } else {
-                    let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-                    with(&mut Access::Among(&inner), digests, &mut mask)
-                }
-                .or_raise()?;
+                with(access, digests, &mut mask).or_raise()?;
                 answers.push(rows, &mask, nulls);
                 Ok(())
             })
-        })?;
+        };
+        if writes && !self.shared {
+            self.inner
+                .write(py, |inner| each(&mut Access::Alone(inner)))?;
+        } else {
+            self.inner
+                .read(py, |inner| each(&mut Access::Among(inner)))?;
+        }
         Ok(answers.finish())
     }
 
     /// The filter itself, which is gone from this object: for one that nobody else has.
     pub(crate) fn take(&self, py: Python<'_>) -> PyResult<AnyFilter> {
-        let inner = py.detach(|| {
-            let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *inner, Inner::Moved)
-        });
+        let inner = self
+            .inner
+            .poke(py, |inner| std::mem::replace(inner, Inner::Moved));
         match inner {
             Inner::Any(filter) => Ok(filter),
             Inner::Shared(filter) => Ok(filter.into_frozen().into()),
@@ -166,6 +149,40 @@ impl Filter {
             .detach(|| AnyFilter::from_bytes(&bytes, secret.as_ref()))
             .or_raise()?;
         kinds::object(py, filter, self.shared)
+    }
+
+    /// Adds a key that is hashed as it is.
+    #[inline]
+    fn add_bytes(&self, py: Python<'_>, bytes: &[u8]) -> petal::Result<bool> {
+        if self.shared {
+            let digest = self.rules.digest_bytes(bytes);
+            return self.inner.peek(py, |inner| inner.share(digest));
+        }
+        self.inner.poke(py, |inner| match inner {
+            Inner::Any(filter) => filter.insert_bytes(bytes),
+            _ => moved(),
+        })
+    }
+
+    /// Adds an object that is exactly a `str` or `bytes`, where these are hashed as they are.
+    /// `None`, and nothing is added, for everything else and for what is to be an
+    /// exception.
+    #[inline]
+    pub(crate) fn add_plain(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Option<bool> {
+        if !self.rules.takes_plain_bytes() {
+            return None;
+        }
+        let bytes = plain_bytes(key).ok()??;
+        self.add_bytes(py, bytes).ok()
+    }
+
+    /// What `add` of an object does: see [`crate::method`].
+    pub(crate) fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let digest = self.rules.digest_of(key)?;
+        if self.shared {
+            return self.inner.peek(py, |inner| inner.share(digest)).or_raise();
+        }
+        self.inner.poke(py, |inner| inner.insert(digest)).or_raise()
     }
 
     pub(crate) fn remove_digest(&self, py: Python<'_>, digest: Digest) -> PyResult<bool> {
@@ -241,6 +258,21 @@ impl Access<'_> {
 }
 
 impl Inner {
+    fn insert(&mut self, digest: Digest) -> petal::Result<bool> {
+        match self {
+            Self::Any(filter) => filter.insert_digest(digest),
+            _ => self.share(digest),
+        }
+    }
+
+    /// Inserts among others.
+    fn share(&self, digest: Digest) -> petal::Result<bool> {
+        match self {
+            Self::Shared(filter) => filter.insert_digest(digest),
+            _ => moved(),
+        }
+    }
+
     fn contains(&self, digest: Digest) -> petal::Result<bool> {
         match self {
             Self::Any(filter) => filter.contains_digest(digest),
@@ -280,37 +312,19 @@ impl Prepared<'_> {
 
 #[pymethods]
 impl Filter {
-    /// Adds a key. True if it was certainly not there before; False if the filter
-    /// already answered "seen".
-    #[pyo3(signature = (key, /))]
-    fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let digest = self.rules.digest_of(key)?;
-        if self.shared {
-            let inner = self
-                .inner
-                .read_py_attached(py)
-                .unwrap_or_else(PoisonError::into_inner);
-            return match &*inner {
-                Inner::Shared(filter) => filter.insert_digest(digest).or_raise(),
-                _ => moved().or_raise(),
-            };
-        }
-        let mut inner = self
-            .inner
-            .write_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
-        match &mut *inner {
-            Inner::Any(filter) => filter.insert_digest(digest).or_raise(),
-            _ => moved().or_raise(),
-        }
-    }
-
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if self.rules.takes_plain_bytes()
+            && let Some(bytes) = plain_bytes(key)?
+        {
+            let answer = self.inner.peek(py, |inner| match inner {
+                Inner::Any(filter) => filter.contains_bytes(bytes),
+                inner => inner.contains(self.rules.digest_bytes(bytes)),
+            });
+            return answer.or_raise();
+        }
         let digest = self.rules.digest_of(key)?;
         self.inner
-            .read_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(digest)
+            .peek(py, |inner| inner.contains(digest))
             .or_raise()
     }
 

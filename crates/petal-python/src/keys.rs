@@ -18,6 +18,8 @@ pub(crate) struct Rules {
     identity: Identity,
     /// Keys are hashed as they are.
     plain: bool,
+    /// That, and they are bytes.
+    plain_bytes: bool,
 }
 
 /// A key, borrowed from the object that it is.
@@ -30,7 +32,12 @@ pub(crate) enum Key<'a> {
 impl Rules {
     pub(crate) fn new(identity: Identity) -> Self {
         let plain = identity.normalisation == Normalisation::default();
-        Self { identity, plain }
+        let plain_bytes = plain && identity.key_type == KeyType::Bytes;
+        Self {
+            identity,
+            plain,
+            plain_bytes,
+        }
     }
 
     pub(crate) const fn identity(&self) -> &Identity {
@@ -47,8 +54,15 @@ impl Rules {
     }
 
     /// Whether byte keys are hashed as they are, and there are such keys.
-    pub(crate) fn takes_plain_bytes(&self) -> bool {
-        self.plain && self.identity.key_type == KeyType::Bytes
+    #[inline]
+    pub(crate) const fn takes_plain_bytes(&self) -> bool {
+        self.plain_bytes
+    }
+
+    /// The digest of a byte key that is hashed as it is.
+    #[inline]
+    pub(crate) fn digest_bytes(&self, key: &[u8]) -> Digest {
+        self.identity.hasher.digest_bytes(key)
     }
 
     /// Whether text and bytes can be keys.
@@ -142,6 +156,15 @@ impl Rules {
             ),
         })
     }
+}
+
+/// The bytes of an object that is exactly a `str` or `bytes`: what nearly all keys are.
+#[inline]
+pub(crate) fn plain_bytes<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
+    if let Ok(text) = object.cast_exact::<PyString>() {
+        return Ok(Some(text.to_str()?.as_bytes()));
+    }
+    Ok(object.cast_exact::<PyBytes>().ok().map(|b| b.as_bytes()))
 }
 
 /// The key that an object is.

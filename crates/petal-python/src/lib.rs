@@ -3,15 +3,17 @@
 //! Owns the module and its functions. One object to one key is in `keys`, columns in
 //! `column` (Arrow's capsules in `ffi`), what all filters have in `filter`, the
 //! classes of the kinds in `kinds`, answers in `booleans`, exceptions in
-//! `errors`. The Python part of the package is in `python/petal`.
+//! `errors`, who waits for whom in `guard`, the method `add` in `method`. The Python part of the package is in `python/petal`.
 
 mod booleans;
 mod column;
 mod errors;
 mod ffi;
 mod filter;
+mod guard;
 mod keys;
 mod kinds;
+mod method;
 
 use petal::normalise::Normalisation;
 use petal::{Identity, KeyHasher, KeyType};
@@ -72,8 +74,16 @@ fn share(digest: u64, partitions: i32) -> i32 {
     i32::try_from(product >> 64).unwrap_or(partitions - 1)
 }
 
-#[pymodule]
+/// See [`guard`] for what needs the interpreter's lock.
+#[pymodule(gil_used = true)]
 mod _petal {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::method::install(module.py())
+    }
+
     #[pymodule_export]
     use crate::booleans::BooleanArray;
     #[pymodule_export]

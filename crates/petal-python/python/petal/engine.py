@@ -23,12 +23,13 @@ __all__ = ["Plan", "Spec", "merge", "part_of", "partial", "probe"]
 class Spec:
     """What a filter is to keep: `items` distinct keys with an error of at most `fpr`.
 
-    `keys` is "bytes" (text and binary columns) or "int". All processes need the same spec.
+    `keys` is "bytes" (text and binary columns), the default, or "int"; `petal.spark` finds it
+    out from the column. All processes need the same spec.
     """
 
     items: int
     fpr: float
-    keys: str = "bytes"
+    keys: str | None = None
     seed: int = 0
 
     def filter(self):
